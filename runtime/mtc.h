@@ -411,19 +411,46 @@ int mtc_predict_lent(MtcSession *session, int64_t examples, const void *const *f
 /* The model's prediction of the token that follows `token` at `position`, `vocabulary` numbers; scores may be NULL. Tokens
  * are given in their order, from position 0 on, with no other call in between. */
 int mtc_decode(MtcSession *session, int64_t position, int32_t token, float *scores);
-/* How the next token is drawn from what the model says of it. */
+/* How the next token is drawn. Its scores are logarithms of probabilities; the rules are applied in this order. */
 typedef struct MtcSampling {
+    double
+        repetition_penalty; /* scores of the tokens that the text has, its prompt among them, are multiplied by it; 1: none */
     double temperature; /* scores are divided by it; 0: the token of the highest score */
     int64_t top_k;      /* only the so many highest; 0: all */
     double top_p;       /* of those, only the highest that together have this probability; 1: all */
+    double min_p;       /* of those, only what is so many times as probable as the likeliest, or more; 0: all */
     uint64_t seed;
 } MtcSampling;
-/* Gets a token, and its text: so many bytes, not terminated, which may be a part of a character of UTF-8. True ends the text. */
-typedef bool (*MtcTokenTaker)(void *user, int32_t token, const char *bytes, size_t count);
-/* Gives the prompt's tokens, then as many after it, each as it is drawn. The prompt is text; numbers with spaces between, where
- * tokens are no text; NULL or "": text begins behind a line end. */
-int mtc_generate(MtcSession *session, const MtcSampling *sampling, const char *prompt, int64_t tokens,
-                 MtcTokenTaker take, void *user);
+
+/* Texts that go on from a prompt. What is pointed to is read when they begin, and not kept. */
+typedef struct MtcGeneration {
+    MtcSampling sampling;
+    const char *prompt; /* text; numbers with spaces between, where tokens are no text; NULL or "": behind a line end */
+    int64_t tokens;     /* so many follow at most */
+    int64_t batch;      /* so many texts; of beams, the best ones */
+    int64_t beams;      /* 1: tokens are drawn; more: the likeliest text is searched, with so many kept at each token */
+    int stops;          /* texts that end what is generated, before they begin; of numbers, where tokens are */
+    const char *const *stop; /* none is empty */
+} MtcGeneration;
+
+/* A token and what is known of the text by it: so many bytes, not terminated, good until the next call. They may be a part of a
+ * character of UTF-8. What may be the beginning of a stop waits, and comes with a later token. */
+typedef struct MtcPiece {
+    int64_t text;  /* from 0 on; -1: all texts are there */
+    int32_t token; /* -1: none, but bytes that waited for the text's end */
+    const char *bytes;
+    size_t count;
+} MtcPiece;
+
+/* The prompt's tokens, then those after it, of one text after the other. Between two pieces the session may do anything: it may even
+ * end before the generator does, of which then only mtc_generator_free can be called. *generator: NULL after a fault, which is the session's. */
+typedef struct MtcGenerator MtcGenerator;
+int mtc_generator_new(MtcSession *session, const MtcGeneration *how, MtcGenerator **generator);
+int mtc_generator_next(MtcGenerator *generator, MtcPiece *piece);
+void mtc_generator_free(MtcGenerator *generator); /* NULL: nothing */
+/* Gives all pieces, each as it is made; true ends generating. */
+typedef bool (*MtcPieceTaker)(void *user, const MtcPiece *piece);
+int mtc_generate(MtcSession *session, const MtcGeneration *how, MtcPieceTaker take, void *user);
 /* Reads or writes a tensor by name, row-major, with the axes that it has in files. bytes must match. */
 int mtc_get(MtcSession *session, const char *name, void *values, size_t bytes);
 int mtc_set(MtcSession *session, const char *name, const void *values, size_t bytes);

@@ -122,26 +122,45 @@ class Answers:
         pointers, lent = self._pointers(columns, first)
         self.session.predict(count, pointers, lent, out, out_lent)
 
-    def generate(self, prompt: str = "", tokens: int = 200, *, temperature: float = 1.0, top_k: int = 0,
-                 top_p: float = 1.0, seed: Optional[int] = None, **unknown: NoReturn) -> str:
+    def generate(self, prompt: Any = "", tokens: int = 200, *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0,
+                 min_p: float = 0.0, repetition_penalty: float = 1.0, stop: Any = (), beams: int = 1,
+                 batch: Optional[int] = None, seed: Optional[int] = None, stream: bool = False, **unknown: NoReturn) -> Any:
         """Text of a language model: the prompt and so many tokens after it, as the program's ``generate`` has them.
 
         prompt       what the text begins with; numbers with spaces between, where tokens are no text. "": it begins
-                     behind a line end, if the model knows that character
+                     behind a line end, if the model knows that character. Several in a list give a list
         temperature  below 1 the likelier tokens become likelier still; 0: always the likeliest one
         top_k        only the so many likeliest tokens are drawn from; 0: all
         top_p        of those, only the likeliest that have this probability together; 1: all
+        min_p        of those, only what is at least so many times as probable as the likeliest; 0: all
+        repetition_penalty  what the logarithm of the probability is multiplied by of tokens that the text has; 1: none
+        stop         a text, or several, before which what is generated ends
+        beams        above 1 nothing is drawn: a search for the likeliest text, which keeps so many
+        batch        gives a list of so many texts, each with draws of its own; of beams the best
         seed         of the draws: the same seed gives the same text; None: the model's
+        stream       gives an iterator instead: the prompt, then what each token adds, as it is made. Between two parts the model
+                     may be used for anything else
 
         Raises UsageError for a model that generates no text, DataError for a character that it does not know.
         """
-        from .generation import generate, sampling_of
+        from .generation import USUAL, generation_of, pieces, texts
 
         if unknown:
-            raise TypeError(unexpected(Answers.generate, list(unknown)[0]))
+            name = list(unknown)[0]
+            raise TypeError(unexpected(Answers.generate, name, f"; did you mean '{USUAL[name]}'?" if name in USUAL else ""))
+        how = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "stop": stop, "beams": beams,
+               "repetition_penalty": repetition_penalty}
+        if stream and (batch is not None or not isinstance(prompt, str)):
+            raise UsageError("stream gives one text as it is made: a prompt, and no batch")
+        if isinstance(prompt, (list, tuple)):
+            return [self.generate(each, tokens, batch=batch, seed=seed, **how) for each in prompt]
         with self.lock:
             drawn = self.session.status()["seed"] if seed is None else whole(seed, "seed", 0)
-            return generate(self.session, prompt, tokens, sampling_of(temperature, top_k, top_p, drawn))
+        asked = generation_of(prompt, tokens, batch=1 if batch is None else batch, seed=drawn, **how)
+        if stream:
+            return (part for _, part in pieces(self.session, self.lock, asked))
+        found = texts(self.session, self.lock, asked)
+        return found[0] if batch is None else found
 
     def score(self, X: Any, y: Any) -> float:
         """Accuracy of a model that tells classes apart, else the coefficient of determination R^2, the mean over its

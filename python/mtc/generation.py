@@ -3,48 +3,66 @@
 from __future__ import annotations
 
 import codecs
-import ctypes
-from typing import TYPE_CHECKING, Any, Optional
+import threading
+from typing import TYPE_CHECKING, Any, Iterator
 
 from .errors import UsageError
-from .library import Sampling
+from .library import Generation, Sampling
 from .spec import Number, whole
-from .training import deferred_interrupt
 
 if TYPE_CHECKING:
     from .library import Session
 
+USUAL = {"max_tokens": "tokens", "max_new_tokens": "tokens", "num_beams": "beams", "n": "batch", "num_samples": "batch",
+         "num_return_sequences": "batch", "stop_strings": "stop", "repeat_penalty": "repetition_penalty"}
+"""What other libraries call arguments of ``generate``."""
 
-def sampling_of(temperature: Any, top_k: Any, top_p: Any, seed: int) -> Sampling:
-    """How tokens are drawn. Raises UsageError for what are no numbers; the library knows their ranges."""
+
+def _bytes_of(text: Any, what: str) -> bytes:
+    if not isinstance(text, str):
+        raise UsageError(f"{what} is a text, such as 'ROMEO:' or '17 4', not {text!r}")
+    if "\0" in text:
+        raise UsageError(f"{what} has a character of code 0, which no {what} can have")
+    return text.encode("utf-8", errors="surrogateescape")
+
+
+def generation_of(prompt: Any, tokens: Any, *, stop: Any, beams: Any, batch: Any, top_k: Any, seed: int,
+                  **numbers: Any) -> Generation:
+    """What is asked for. Raises UsageError for what are no numbers and no texts; the library knows ranges."""
     any_number = Number()
-    return Sampling(any_number(temperature, "temperature"), whole(top_k, "top_k", 0), any_number(top_p, "top_p"), seed)
+    sampling = Sampling(top_k=whole(top_k, "top_k", 0), seed=seed,
+                        **{name: any_number(value, name) for name, value in numbers.items()})
+    stops = [_bytes_of(each, "stop") for each in (stop if isinstance(stop, (list, tuple)) else (stop,))]
+    return Generation.of(sampling, _bytes_of(prompt, "prompt"), whole(tokens, "tokens", 1), whole(batch, "batch", 1),
+                         whole(beams, "beams", 1), stops)
 
 
-def _bytes_of(prompt: Any) -> bytes:
-    if not isinstance(prompt, str):
-        raise UsageError(f"prompt is a text, such as 'ROMEO:' or '17 4', not {prompt!r}")
-    if "\0" in prompt:
-        raise UsageError("prompt has a character of code 0, which no prompt can have")
-    return prompt.encode("utf-8", errors="surrogateescape")
+def pieces(session: Session, lock: threading.RLock, how: Generation) -> Iterator[tuple[int, str]]:
+    """Parts of the texts, each with the number of its text: the prompt, and what follows. A character that the last token cut
+    off is left out; what is no UTF-8 is U+FFFD. Between two parts the model may do anything."""
+    with lock:
+        generator = session.generator(how)
+    try:
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        at = 0
+        while True:
+            with lock:
+                text, piece = generator.next()
+            if text < 0:
+                return
+            if text != at:
+                decoder.reset()
+                at = text
+            part = decoder.decode(piece)
+            if part:
+                yield text, part
+    finally:
+        generator.close()
 
 
-def generate(session: Session, prompt: Any, tokens: Any, sampling: Sampling) -> str:
-    """The prompt and what follows. A character that the last token cut off is left out; what is no UTF-8 is U+FFFD."""
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    pieces: list[str] = []
-    interrupted = False
-
-    def interrupt() -> None:
-        nonlocal interrupted
-        interrupted = True
-
-    def take(_: Optional[int], token: int, at: int, count: int) -> bool:
-        pieces.append(decoder.decode(ctypes.string_at(at, count)))
-        return interrupted
-
-    with deferred_interrupt(interrupt):
-        session.generate(sampling, _bytes_of(prompt), whole(tokens, "tokens", 1), take)
-    if interrupted:
-        raise KeyboardInterrupt
-    return "".join(pieces)
+def texts(session: Session, lock: threading.RLock, how: Generation) -> list[str]:
+    """All texts, whole. Of beams there may be fewer than asked for."""
+    parts: dict[int, list[str]] = {}
+    for text, part in pieces(session, lock, how):
+        parts.setdefault(text, []).append(part)
+    return ["".join(each) for each in parts.values()]

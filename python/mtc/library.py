@@ -35,7 +35,6 @@ LENT_ALIGNMENT = 16
 STEPS = ctypes.CFUNCTYPE(c_bool, c_void_p, c_int64, POINTER(c_double))
 EPOCH = ctypes.CFUNCTYPE(c_bool, c_void_p, c_int64, POINTER(c_double), POINTER(c_double))
 WARN = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
-TOKEN = ctypes.CFUNCTYPE(c_bool, c_void_p, c_int32, c_void_p, c_size_t)
 
 
 class Fitting(ctypes.Structure):
@@ -48,7 +47,26 @@ class Fitting(ctypes.Structure):
 class Sampling(ctypes.Structure):
     """MtcSampling."""
 
-    _fields_ = [("temperature", c_double), ("top_k", c_int64), ("top_p", c_double), ("seed", c_uint64)]
+    _fields_ = [("repetition_penalty", c_double), ("temperature", c_double), ("top_k", c_int64), ("top_p", c_double),
+                ("min_p", c_double), ("seed", c_uint64)]
+
+
+class Generation(ctypes.Structure):
+    """MtcGeneration."""
+
+    _fields_ = [("sampling", Sampling), ("prompt", c_char_p), ("tokens", c_int64), ("batch", c_int64), ("beams", c_int64),
+                ("stops", c_int), ("stop", POINTER(c_char_p))]
+
+    @classmethod
+    def of(cls, sampling: Sampling, prompt: bytes, tokens: int, batch: int, beams: int, stops: Sequence[bytes]) -> Generation:
+        """With memory of its own for the stops."""
+        return cls(sampling, prompt, tokens, batch, beams, len(stops), (c_char_p * len(stops))(*stops))
+
+
+class Piece(ctypes.Structure):
+    """MtcPiece."""
+
+    _fields_ = [("text", c_int64), ("token", c_int32), ("bytes", c_void_p), ("count", c_size_t)]
 
 
 _POINTERS, _FLAGS = POINTER(c_void_p), POINTER(c_bool)
@@ -65,7 +83,7 @@ _WITH_SESSION: dict[str, list[Any]] = {
     "predict": [c_int64, _POINTERS, c_void_p],
     "predict_lent": [c_int64, _POINTERS, _FLAGS, c_void_p, c_bool],
     "decode": [c_int64, c_int32, c_void_p],
-    "generate": [POINTER(Sampling), c_char_p, c_int64, TOKEN, c_void_p],
+    "generator_new": [POINTER(Generation), _POINTERS],
     "get": [c_char_p, c_void_p, c_size_t],
     "set": [c_char_p, c_void_p, c_size_t],
     "locate": [c_char_p, _POINTERS],
@@ -89,7 +107,8 @@ def _bind(library: ctypes.CDLL, path: Path) -> None:
     others = {"create": (c_int, [c_void_p, c_uint64, c_int, _POINTERS]), "destroy": (None, [c_void_p]),
               "error": (c_char_p, [c_void_p]), "describe": (c_void_p, [c_void_p]), "status": (c_void_p, [c_void_p]),
               "free": (None, [c_void_p]), "lock_file": (c_void_p, [c_char_p, c_char_p, _POINTERS]),
-              "unlock_file": (None, [c_void_p])}
+              "unlock_file": (None, [c_void_p]), "generator_free": (None, [c_void_p]),
+              "generator_next": (c_int, [c_void_p, POINTER(Piece)])}
     for name, (result, arguments) in {**signatures, **others}.items():
         function = getattr(library, f"mtc_{name}", None)
         if function is None:
@@ -313,10 +332,11 @@ class Session:
         """Writes the predictions of so many examples to ``out``; ``lent`` tells which addresses are of the device."""
         self.call("predict_lent", examples, *_columns(fields, lent), out, out_lent)
 
-    def generate(self, sampling: Sampling, prompt: bytes, tokens: int, token: Callable[..., bool]) -> None:
-        """``token(None, number, address, bytes)`` gets the tokens of the prompt and those after it, and ends the text by
-        True; it must not raise."""
-        self.call("generate", byref(sampling), prompt, tokens, TOKEN(token), None)
+    def generator(self, how: Generation) -> Generator:
+        """Texts that go on from a prompt."""
+        pointer = c_void_p()
+        self.call("generator_new", byref(how), byref(pointer))
+        return Generator(self, pointer.value or 0)
 
     # ---- tensors ----
 
@@ -392,6 +412,24 @@ class Session:
     def resume(self, path: Union[str, os.PathLike[str]]) -> None:
         """Everything of a checkpoint: training goes on as if it had not stopped."""
         self.call("resume", os.fsencode(path))
+
+
+class Generator:
+    """An MtcGenerator of a session, which may be closed before it."""
+
+    def __init__(self, session: Session, pointer: int):
+        self.session, self.piece = session, Piece()
+        self.pointer = pointer
+        self.close = weakref.finalize(self, session.library.functions.mtc_generator_free, pointer)
+        self.close.atexit = False
+
+    def next(self) -> tuple[int, bytes]:
+        """The number of a text, and what is known next of it; -1: all texts are there."""
+        self.session.pointer  # noqa: B018 (raises where it is closed)
+        code = self.session.library.functions.mtc_generator_next(self.pointer, byref(self.piece))
+        if code:
+            raise self.session.fault(code)
+        return self.piece.text, ctypes.string_at(self.piece.bytes, self.piece.count) if self.piece.count else b""
 
 
 def _columns(fields: Sequence[Optional[int]], lent: Sequence[bool]) -> tuple[Any, Any]:

@@ -305,7 +305,8 @@ static int parse_flag(Parser *parser, const struct Flag *flag, const char *text)
         return parse_count(parser, flag, text, (int64_t *)(void *)field);
     if (flag->kind == FLAG_NUMBER)
         return parse_real(parser, flag, text, (double *)(void *)field);
-    if (flag->kind != FLAG_SWITCH && !*text && flag->offset != offsetof(MtcOptions, prompt))
+    if (flag->kind != FLAG_SWITCH && !*text &&
+        flag->offset != offsetof(MtcOptions, prompt)) /* a text may begin with nothing */
         return usage_error(parser, "--%s needs a value: --%s %s", flag->name, flag->name, flag->argument);
     if (flag->kind == FLAG_LIST)
         return add_to_list(parser, flag, text, (MtcList *)(void *)field);
@@ -354,9 +355,10 @@ static int unknown_flag(Parser *parser, const char *name, const char *text) {
     return MTC_USAGE;
 }
 
-/* A flag's value, unless what follows is the next flag: --save=--odd takes a file that is called so. A prompt is any text. */
+/* A flag's value, unless what follows is the next flag: --save=--odd takes a file that is called so. Prompts and stops are any text. */
 static const char *value_of(const struct Flag *flag, const char *text, bool after_equals) {
-    const bool any = after_equals || flag->offset == offsetof(MtcOptions, prompt);
+    const bool of_text = flag->offset == offsetof(MtcOptions, prompt) || flag->offset == offsetof(MtcOptions, stop);
+    const bool any = after_equals || of_text;
     return text && !any && strncmp(text, "--", 2) == 0 ? NULL : text;
 }
 
@@ -455,7 +457,8 @@ static void set_defaults(MtcOptions *options, const MtcModel *model, const char 
     options->rank_timeout = 10;
     options->tokens = 200;
     options->calibrate = 512;
-    options->temperature = options->top_p = 1;
+    options->temperature = options->top_p = options->repetition_penalty = 1;
+    options->beams = 1;
     options->split = mtc_test_split(model) ? mtc_test_split(model) : "train";
 }
 

@@ -22,14 +22,14 @@ typedef struct MtcOptions {
     int64_t samples;       /* elements of each tensor that gradcheck looks at */
     const char *file;      /* info: the checkpoint to look at; NULL: the program */
     MtcList input;         /* a file for each field, as far as given */
-    const char *prompt;    /* generate: NULL: not given */
+    MtcList prompt, stop;  /* generate */
     const char *tokenizer; /* NULL: not given */
-    int64_t tokens, top_k;
+    int64_t tokens, top_k, beams;
     int64_t calibrate;         /* quantize: examples */
     bool of_floats;            /* --load has floats, which become the program's integers */
     const char *sample_prompt; /* train: NULL: not given */
     int64_t sample;            /* tokens that are shown after each line of an epoch; 0: none */
-    double temperature, top_p;
+    double temperature, top_p, min_p, repetition_penalty;
     bool quiet, json, partial, overfit_batch, dry_run, no_cache, resize, forward, random_data;
     bool epochs_given, seed_given, split_given; /* else they are the model's */
     bool exports;                               /* the command is export: its --output is a file of ONNX */

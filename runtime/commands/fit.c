@@ -161,9 +161,9 @@ static int save_now(Fit *fit, bool ends) {
 
 /* What the model says now, with the same random numbers each time. */
 static int print_sample(Fit *fit) {
-    const MtcSampling sampling = {1, 0, 1, fit->session->seed};
+    const MtcGeneration how = mtc_drawn_text(fit->options.sample_prompt, fit->options.sample, fit->session->seed);
     fit->sample_due = false;
-    return mtc_print_generated(fit->session, NULL, &sampling, fit->options.sample_prompt, fit->options.sample);
+    return mtc_print_generated(fit->session, NULL, &how, NULL);
 }
 
 static int fit_paused(void *user, const MtcPosition *at) {

@@ -1,4 +1,7 @@
-/* Text from a trained language model, token by token. */
+/* Text from a trained language model, token by token.
+ *
+ *     prompt -> tokens -> decode.c: what the model says of the next one -> sample.c draws it, or beams.c searches for many
+ *            -> generator.c: the tokens' text, up to a stop (stop.c) -> whoever called; generate.c prints it */
 #ifndef MTC_GENERATE_H
 #define MTC_GENERATE_H
 
@@ -6,36 +9,108 @@
 #include "session/session.h"
 #include "tokenizer/tokenizer.h"
 
-/* A token drawn with the probabilities softmax(scores / temperature): the `draw`-th of its seed. -1: a score is NaN or
- * positive infinity, or all are negative infinity. */
-int64_t mtc_sample(const MtcSampling *sampling, const double *scores, int64_t count, uint64_t draw);
+/* ---- the choice of a token ---- */
 
-/* Tokens one after the other, in one session. */
-typedef struct MtcGenerator {
+/* Multiplies the scores of the tokens that are among `token`, each once. */
+void mtc_penalize(double penalty, const int32_t *token, size_t tokens, double *scores, int64_t count);
+/* A token drawn with the probabilities softmax(scores / temperature): the `draw`-th of that text of the seed. -1: a score is NaN or
+ * positive infinity, or all are negative infinity. */
+int64_t mtc_sample(const MtcSampling *sampling, const double *scores, int64_t count, uint64_t draw, uint64_t text);
+
+/* ---- what the model says ---- */
+
+/* The tokens of a text. From `begin` on they are in the window that the model sees: as many as its context, and where one more
+ * comes, the last half. Keys and values know the positions that they were computed at, and cannot move. */
+typedef struct MtcSequence {
+    MtcTokenList token;
+    size_t begin;
+} MtcSequence;
+void mtc_sequence_add(MtcSequence *sequence, int32_t token, int64_t context);
+void mtc_sequence_copy(MtcSequence *to, const MtcSequence *from); /* `to` gets memory of its own, and frees none */
+
+/* A session's cache of keys and values, and what is in it. */
+typedef struct MtcDecoder {
     MtcSession *session;
+    int32_t *cached; /* the tokens at the positions [0, position) */
+    int64_t position;
+    float *prediction;   /* of the token that follows the last sequence */
+    int64_t calls, step; /* of the session when the cache was last seen: then nobody else has been there since */
+} MtcDecoder;
+void mtc_decoder_open(MtcDecoder *decoder, MtcSession *session);
+void mtc_decoder_close(MtcDecoder *decoder);
+/* What a call of the C ABI begins with. *kept: the cache is as it was left. */
+int mtc_decoder_enter(MtcDecoder *decoder, bool *kept);
+/* The prediction of the token after a sequence, which has one at least. Of the cache, what begins the sequence stays. */
+int mtc_decoder_predict(MtcDecoder *decoder, const MtcSequence *sequence);
+/* That prediction as `count` scores, logarithms of probabilities that have the sum 1. */
+void mtc_decoder_scores(const MtcDecoder *decoder, int64_t count, double *scores);
+/* A fault: the session's model generates no text. */
+int mtc_generates_nothing(MtcFault *fault, const MtcModel *model);
+
+/* ---- where a text ends ---- */
+
+typedef struct MtcStops {
+    int count;
+    MtcText *text;
+    size_t longest; /* bytes */
+    bool words;     /* what ends at a space begins behind one: numbers, each with a space behind it */
+} MtcStops;
+
+/* The text that is made, of which [given, known) can be told; what follows may be the beginning of a stop. */
+typedef struct MtcMade {
+    MtcText text;
+    size_t given, known;
+    bool stopped; /* the text ends at `known` */
+} MtcMade;
+void mtc_made_add(MtcMade *made, const MtcStops *stops, const char *bytes, size_t count);
+void mtc_made_end(MtcMade *made); /* nothing follows: all of it is known */
+
+/* ---- texts ---- */
+
+/* What tokens stand for. */
+typedef struct MtcWording {
     MtcVocabulary vocabulary;
     const MtcTokenizer *tokenizer; /* what numbers stand for; NULL: the vocabulary says */
     MtcTokenizer *own; /* that of the model, which nobody else frees; NULL: it has none, or another was given */
-    MtcSampling sampling;
-    int64_t position; /* tokens that the cache has */
-    int32_t *token;   /* all, from the prompt on */
-    int64_t count, capacity, prompt;
-    float *prediction; /* of the token after the last */
-    double *scores;
-} MtcGenerator;
+} MtcWording;
+/* The bytes of a token, which may be in `room`. */
+const char *mtc_wording_bytes(const MtcWording *wording, int32_t token, char room[MTC_TOKEN_BYTES], size_t *count);
 
-/* With the words of the tokenizer, which outlives the generator, or, where it is NULL, of the session's vocabulary. The prompt is text
- * as the tokenizer or mtc_encode_text takes it; NULL or "": text begins behind a line end. Faults are the session's. */
-int mtc_generator_open(MtcGenerator *generator, MtcSession *session, const MtcTokenizer *tokenizer,
-                       const MtcSampling *sampling, const char *prompt);
-/* Draws the next token, and appends it. A model that has seen as much as its context holds goes on from the last half. */
-int mtc_generator_next(MtcGenerator *generator);
-void mtc_generator_close(MtcGenerator *generator);
+struct MtcGenerator {
+    MtcDecoder decoder;
+    MtcWording wording;
+    MtcStops stops;
+    MtcSampling sampling;
+    int64_t tokens, texts, beams;
+    MtcSequence prompt;
+    size_t hidden; /* of its tokens: a line end in place of a prompt */
+    double *scores;
+    /* where it stands */
+    int64_t text;
+    MtcSequence sequence;
+    size_t told; /* of its tokens */
+    MtcMade made;
+    int64_t drawn;      /* tokens of all texts */
+    MtcSequence *found; /* `texts`, of a search; NULL: there was none */
+    char room[MTC_TOKEN_BYTES];
+};
+
+/* mtc_generator_new with the words of the tokenizer, which outlives the generator, or, where it is NULL, of the session's vocabulary. */
+int mtc_generator_open(MtcSession *session, const MtcTokenizer *tokenizer, const MtcGeneration *how,
+                       MtcGenerator **generator);
+/* One text, of which each token is drawn from all. */
+MtcGeneration mtc_drawn_text(const char *prompt, int64_t tokens, uint64_t seed);
+/* A fault where settings make no sense; of a program, it names flags. */
+int mtc_generation_check(MtcFault *fault, const MtcGeneration *how, bool program);
+/* A fault: of the token that would be that one, the scores are none. */
+int mtc_not_finite(MtcGenerator *generator, size_t token);
+/* The `texts` best of a beam search become generator->found. */
+int mtc_search_beams(MtcGenerator *generator);
+
 /* A fault where the session's model generates no text, or none from this prompt. */
 int mtc_generator_check(MtcSession *session, const char *prompt);
-
-/* mtc_generate's text on stdout, and a line end, if the text has none. */
-int mtc_print_generated(MtcSession *session, const MtcTokenizer *tokenizer, const MtcSampling *sampling,
-                        const char *prompt, int64_t tokens);
+/* mtc_generate's texts on stdout, each with a line end, if it has none, and lines "---" between them. *drawn (may be NULL): how many tokens
+ * were made. */
+int mtc_print_generated(MtcSession *session, const MtcTokenizer *tokenizer, const MtcGeneration *how, int64_t *drawn);
 
 #endif

@@ -9,8 +9,8 @@
 static const uint32_t SAMPLE_STREAM = 0xFFFFFFFDu;
 
 /* Uniform in [0, 1), a multiple of 2^-53: a vocabulary has tokens of probability 2^-24. */
-static double draw_unit(uint64_t seed, uint64_t draw) {
-    MtcWords words = mtc_random_block(seed, SAMPLE_STREAM, draw, 0);
+static double draw_unit(const MtcSampling *sampling, uint64_t draw, uint64_t text) {
+    MtcWords words = mtc_random_block(sampling->seed, SAMPLE_STREAM, draw, text);
     return (double)(((uint64_t)words.at[1] << 32 | words.at[0]) >> 11) * 0x1p-53;
 }
 
@@ -87,7 +87,16 @@ static int64_t nucleus(const double *weights, int64_t count, double top_p, doubl
     return kept;
 }
 
-/* Of the k highest, those that top_p leaves. */
+/* How many of the weights, which fall, are at least min_p times the first. */
+static int64_t likely(const double *weights, int64_t count, double min_p, double *sum) {
+    int64_t kept = 0;
+    *sum = 0;
+    while (kept < count && (kept == 0 || weights[kept] >= min_p * weights[0]))
+        *sum += weights[kept++];
+    return kept;
+}
+
+/* Of the k highest, those that top_p and min_p leave. */
 static int64_t sample_highest(const MtcSampling *sampling, const double *scores, int64_t count, double top,
                               double part) {
     int64_t left = count, k = sampling->top_k && sampling->top_k < count ? sampling->top_k : count;
@@ -98,6 +107,8 @@ static int64_t sample_highest(const MtcSampling *sampling, const double *scores,
         sum += weights[i] = weight_of(scores[token[i]], top, sampling->temperature);
     }
     int64_t kept = sampling->top_p < 1 ? nucleus(weights, k, sampling->top_p, &sum) : k;
+    if (sampling->min_p > 0)
+        kept = likely(weights, kept, sampling->min_p, &sum);
     int64_t chosen = at_part(token, weights, kept, sum, part);
     free(heap);
     free(token);
@@ -105,7 +116,19 @@ static int64_t sample_highest(const MtcSampling *sampling, const double *scores,
     return chosen;
 }
 
-int64_t mtc_sample(const MtcSampling *sampling, const double *scores, int64_t count, uint64_t draw) {
+void mtc_penalize(double penalty, const int32_t *token, size_t tokens, double *scores, int64_t count) {
+    if (penalty == 1)
+        return;
+    bool *done = (bool *)mtc_zeroed((size_t)count * sizeof *done);
+    for (size_t i = 0; i < tokens; i++)
+        if (token[i] < count && !done[token[i]]) { /* a prompt may have what is never drawn */
+            scores[token[i]] *= penalty;
+            done[token[i]] = true;
+        }
+    free(done);
+}
+
+int64_t mtc_sample(const MtcSampling *sampling, const double *scores, int64_t count, uint64_t draw, uint64_t text) {
     int64_t best = 0;
     for (int64_t i = 0; i < count; i++) {
         if (isnan(scores[i]))
@@ -116,8 +139,8 @@ int64_t mtc_sample(const MtcSampling *sampling, const double *scores, int64_t co
         return -1;
     if (sampling->temperature == 0)
         return best;
-    double part = draw_unit(sampling->seed, draw);
-    bool filtered = sampling->top_p < 1 || (sampling->top_k && sampling->top_k < count);
+    double part = draw_unit(sampling, draw, text);
+    bool filtered = sampling->top_p < 1 || sampling->min_p > 0 || (sampling->top_k && sampling->top_k < count);
     return filtered ? sample_highest(sampling, scores, count, scores[best], part)
                     : sample_all(sampling, scores, count, scores[best], part);
 }

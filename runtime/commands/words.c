@@ -68,7 +68,16 @@ const char *mtc_usual_word(const char *name) {
                  {"silent", "quiet"},
                  {"max-new-tokens", "tokens"},
                  {"max-tokens", "tokens"},
-                 {"length", "tokens"}};
+                 {"length", "tokens"},
+                 {"temp", "temperature"},
+                 {"num-beams", "beams"},
+                 {"beam-size", "beams"},
+                 {"beam-width", "beams"},
+                 {"repeat-penalty", "repetition-penalty"},
+                 {"stop-strings", "stop"},
+                 {"stop-sequence", "stop"},
+                 {"num-samples", "batch"},
+                 {"num-return-sequences", "batch"}};
     char dashed[64];
     snprintf(dashed, sizeof dashed, "%s", name);
     for (char *c = dashed; *c; c++)

@@ -16,6 +16,7 @@ void mtc_note_ways(MtcSession *session, const char *flags) {
 int mtc_enter(MtcSession *session) {
     if (session->failed)
         return session->failed; /* and the fault says why */
+    session->calls++;
     return mtc_device_fault(session, mtc_device_choose(session->device_index), "choosing the device");
 }
 

@@ -66,6 +66,7 @@ struct MtcSession {
     uint64_t drawn_seed;         /* they were drawn with */
     bool learned;                /* weights came from a file or from the caller */
     int64_t learned_steps;       /* of the training whose weights alone came from a checkpoint */
+    int64_t calls;               /* of functions that may have used the arena */
     bool busy;                   /* training calls functions of the caller's */
     MtcMeter meter;              /* of long work; a library's shows nothing */
     bool (*stopped)(void *user); /* asked between the parts of long work: enough? NULL: nobody is asked */

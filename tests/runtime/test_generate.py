@@ -13,6 +13,7 @@ from conftest import MTC, ROOT
 from evaluator import evaluate, parse
 from fake_data import unpack
 from library import Library, pointer
+from mtc.library import Sampling
 
 pytestmark = pytest.mark.quick
 
@@ -482,22 +483,24 @@ def sampler(tmp_path_factory):
                     ROOT / "runtime/base/common.c", "-o", path, "-lm"], check=True)
     function = ctypes.CDLL(str(path)).samples
 
-    def sample(scores, draws, temperature=1.0, top_k=0, top_p=1.0, seed=1):
+    def sample(scores, draws, text=0, **how):
         scores, out = np.ascontiguousarray(scores, float), np.empty(draws, np.int64)
-        function(ctypes.c_double(temperature), ctypes.c_int64(top_k), ctypes.c_double(top_p), ctypes.c_uint64(seed),
-                 pointer(scores), ctypes.c_int64(len(scores)), ctypes.c_int64(draws), pointer(out))
+        sampling = Sampling(**{"temperature": 1.0, "top_p": 1.0, "repetition_penalty": 1.0, "seed": 1, **how})
+        function(ctypes.byref(sampling), pointer(scores), ctypes.c_int64(len(scores)), ctypes.c_uint64(text), ctypes.c_int64(draws), pointer(out))
         return out
 
     return sample
 
 
-def distribution(scores, temperature=1.0, top_k=0, top_p=1.0):
+def distribution(scores, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0):
+    """The rules in their order, each on what those before it leave."""
     order = np.argsort(-scores, kind="stable")[:top_k or None]
     p = np.exp((scores[order] - scores.max()) / temperature)
     p /= p.sum()
     kept = np.searchsorted(np.cumsum(p), top_p * (1 - 1e-12)) + 1 if top_p < 1 else len(p)
+    p = p[:kept] * (p[:kept] >= min_p * p[0])
     out = np.zeros(len(scores))
-    out[order[:kept]] = p[:kept] / p[:kept].sum()
+    out[order[:kept]] = p / p.sum()
     return out
 
 
@@ -505,12 +508,18 @@ SCORES = np.array([0.3, -1.0, 2.0, 2.0, -4.0, 0.9, 1.5, -0.2])
 
 
 @pytest.mark.parametrize("how", [{}, {"temperature": 0.5}, {"temperature": 3.0}, {"top_k": 3}, {"top_p": 0.7}, {"top_k": 100},
-                                 {"top_k": 5, "top_p": 0.8, "temperature": 1.5}, {"top_p": 0.01}, {"top_k": 1}], ids=str)
+                                 {"top_k": 5, "top_p": 0.8, "temperature": 1.5}, {"top_p": 0.01}, {"top_k": 1}, {"min_p": 0.3}, {"min_p": 1.0},
+                                 {"min_p": 0.2, "temperature": 2.0}, {"top_k": 6, "top_p": 0.9, "min_p": 0.35, "temperature": 1.5}], ids=str)
 def test_frequencies(how, sampler):
     draws, expected = 200_000, distribution(SCORES, **how)
     found = np.bincount(sampler(SCORES, draws, **how), minlength=len(SCORES)) / draws
     assert ((found > 0) <= (expected > 0)).all()
     assert np.abs(found - expected).max() < 4 * np.sqrt(0.25 / draws)
+
+
+def test_each_text_has_draws_of_its_own(sampler):
+    first, again, other = (sampler(SCORES, 1000, text=text) for text in (3, 3, 4))
+    assert (first == again).all() and 0.1 < (first == other).mean() < 0.4  # as of two that know nothing of each other: 0.22
 
 
 @pytest.mark.parametrize("top_p, kept", [(0.25, [0]), (0.5, [0, 1]), (0.75, [0, 1, 2])])
