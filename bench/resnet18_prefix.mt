@@ -16,7 +16,7 @@ model {
   bn1   = batch_norm(conv1)
   h     = max_pool(relu(bn1), 3, stride = 2, padding = 1)
   repeat block in 0..blocks {
-    h = basic(h, 64 * 2^floor(block / 2), stride = 1 + minimum(block, 1) * (1 - block % 2), name = "layer{block}")
+    h = basic(h, 64 * 2^floor(block / 2), stride = 1 + minimum(block, 1) * (1 - block % 2), name = "block{block}")
   }
   fc = linear(global_avg_pool(h), 1000)
 }
@@ -25,6 +25,6 @@ train {
   loss      = mse(apart, t)
   predict   = fc
   optimizer = sgd(0.1)
-  freeze    = ["conv1*", "bn1*", "layer*", "fc*"]
+  freeze    = ["conv1*", "b*", "fc*"]
   batch     = examples
 }
