@@ -400,6 +400,15 @@ def test_no_gpu_means_cpu(run, machine, tmp_path):
     assert run("small.mt", "--summary", **environment).stdout == run("small.mt", "--summary", "--target=cuda").stdout
 
 
+def test_a_gpu_of_sm_90_has_all_its_instructions(run, machine, tmp_path):
+    """Whoever names it has H100 or H200: code without their own instructions is half as fast, and runs nowhere else."""
+    environment = machine(gpus=0, nvcc=True)
+    (tmp_path / "tools" / "nvcc").write_text(NVCC.replace("echo compute_86", "echo compute_86; echo compute_90"))
+    assert run("small.mt", "--arch=sm_86,sm_90", **environment).returncode == 0
+    called = (tmp_path / "nvcc-called").read_text()
+    assert "code=sm_86" in called and "arch=compute_90a,code=sm_90a" in called and "code=sm_90 " not in called
+
+
 @pytest.mark.parametrize("visible, target", [("0", "cuda"), ("", "cpu"), ("-1", "cpu"), ("NoDevFiles", "cpu")])
 def test_a_gpu_that_may_be_seen(visible, target, run, machine, tmp_path):
     done = run("small.mt", **{**machine(gpus=1, nvcc=True), "CUDA_VISIBLE_DEVICES": visible})

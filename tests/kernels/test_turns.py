@@ -7,7 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import ROOT, Program
 from library import Library
 
 # 66 x 8 tiles of 128 x 128: more than four for each multiprocessor, and the last column is not full. The gradient of h2's weight
@@ -68,9 +68,15 @@ def test_it_compiles_with_and_without_turns(compile_model):
 
 
 @pytest.mark.gpu
-def test_training(compile_model, examples, tmp_path):
-    turns, again, alone = (train(compile_model(MODEL, "--arch", arch, target="cuda"), examples, tmp_path / name)
-                           for arch, name in (("sm_90a", "turns"), ("sm_90a", "again"), ("sm_90", "alone")))
+def test_training(mtc, compile_model, examples, tmp_path):
+    """Beside code without those instructions, which nvcc makes of a program in one file."""
+    (tmp_path / "m.mt").write_text(MODEL)
+    alone = tmp_path / "alone"
+    alone.with_suffix(".cu").write_text(mtc(tmp_path / "m.mt", "--emit=cu", "--standalone").stdout)
+    subprocess.run(["nvcc", "-std=c++17", "-O3", "-fmad=false", "-arch=sm_90", alone.with_suffix(".cu"), "-o", alone], check=True)
+    program = compile_model(MODEL, target="cuda")
+    turns, again, alone = (train(made, examples, tmp_path / name)
+                           for made, name in ((program, "turns"), (program, "again"), (Program(alone), "alone")))
     assert turns[1] == again[1]
     assert len(turns[0]) == 12 and turns[0][-1] < 0.8 * turns[0][0]
     assert turns[0] == pytest.approx(alone[0], rel=2e-3)
