@@ -16,13 +16,6 @@ enum {
 
 /* ---- rows ---- */
 
-static bool all_element_wise(const Kernel *kernel) {
-    for (int i = 0; i < kernel->nodes.count; i++)
-        if (!type_same_shape(&kernel->nodes.at[i]->type, &kernel->full))
-            return false;
-    return kernel->inner == 0;
-}
-
 /* One block may handle a few short rows alone. Rows that are columns of a matrix, few and high, would keep few blocks busy
  * with what is element-wise work: it is a kernel of its own then. */
 static bool affordable_row(const Kernel *kernel, const Type *shape) {
@@ -57,7 +50,7 @@ static Apart reduce_apart(Fusion *f, Kernel *kernel, Node *n) {
     if (count_folds(kernel) == MAX_LOOP_FOLDS)
         return APART_FOLDS;
     Kernel trial = *kernel;
-    if (all_element_wise(kernel) && type_same_shape(operand, &kernel->full)) {
+    if (rows_are_elements(kernel) && type_same_shape(operand, &kernel->full)) {
         rows_set(&trial, operand, n->attr.axes);
         bool along_fast = n->attr.axes >> (operand->rank - 1) & 1;
         if ((!along_fast && trial.rows < MANY_ROWS) || !affordable_row(&trial, operand))
@@ -115,7 +108,7 @@ static Apart thin_apart(Fusion *f, Kernel *kernel, Node *n) {
         return kernel->cls == KERNEL_CONTRACT ? APART_WHOLE_ROWS : APART_ROOM;
     Kernel saved = *kernel;
     int rows = n->type.rank - 1;
-    if (all_element_wise(kernel) && kernel->full.rank > rows)
+    if (rows_are_elements(kernel) && kernel->full.rank > rows)
         rows_set(kernel, &kernel->full, ((1u << kernel->full.rank) - 1) & ~((1u << rows) - 1));
     Access at;
     const bool same = kernel->kept.rank == rows && rows_are_trailing(kernel) && rows_access(kernel, &n->type, &at);
@@ -127,37 +120,10 @@ static Apart thin_apart(Fusion *f, Kernel *kernel, Node *n) {
 
 /* ---- updates in place ---- */
 
-static const Access own_element = {{TREE_NAMED("e0"), TREE_NAMED("e1"), TREE_NAMED("e2"), TREE_NAMED("e3"),
-                                    TREE_NAMED("e4"), TREE_NAMED("e5"), TREE_NAMED("e6"), TREE_NAMED("e7")}};
-
-typedef struct LeafReads {
-    const Fusion *f;
-    const Kernel *kernel;
-    const Node *leaf;
-    const Node *reader;
-} LeafReads;
-
-static Walk reads_leaf_elsewhere(void *context, Node *n, const Access *at) {
-    LeafReads *reads = context;
-    bool own = n->type.rank == reads->reader->type.rank && access_equal(at, &own_element, n->type.rank);
-    if (n == reads->leaf)
-        return own ? WALK_STOP : WALK_FAIL;
-    bool checked_apart = own && reads->f->home[n->id] == reads->kernel;
-    return checked_apart || fusion_stored_before(reads->f, reads->kernel, n) ? WALK_STOP : WALK_DEEPER;
-}
-
 /* Its own reads of the leaf must be of the element that is written. */
 static bool may_overwrite(Fusion *f, Kernel *kernel, Node *n, Node *leaf) {
-    if (!type_same_shape(&n->type, &leaf->type) || !fusion_may_overwrite(f, kernel, &leaf, 1))
-        return false;
-    Sources readers = fusion_readers(f, kernel, leaf);
-    for (int i = 0; i < readers.count; i++) {
-        Node *own = readers.at[i];
-        LeafReads reads = {f, kernel, leaf, own};
-        if (f->home[own->id] == kernel && !access_walk(f->arena, own, &own_element, reads_leaf_elsewhere, &reads))
-            return false;
-    }
-    return true;
+    return type_same_shape(&n->type, &leaf->type) && fusion_may_overwrite(f, kernel, &leaf, 1) &&
+           fusion_reads_own_element(f, kernel, leaf);
 }
 
 /* It puts a data field in memory, where kernels before it read the field too: they wait for it, so it waits for none. */
@@ -409,6 +375,7 @@ Program *fuse(Graph *graph, const Machine *machine) {
         place_node(&f, graph->nodes.at[f.placed]);
     }
     fusion_inline(&f, true);
+    fusion_merge(&f);
     fusion_ride(&f);
     number_kernels(program);
     fusion_stages(&f);

@@ -1,6 +1,6 @@
 /* Inside of fusion: which node joins which kernel (fuse.c), and what that asks, of reads (reads.c), rows (rows.c), operands and
- * epilogues of products (operand.c, epilogue.c); how a kernel grows (grow.c); how bias gradients ride along with weight gradients
- * (ride.c), how a row's work is cut into stages (stage.c). The result is pass/kernel.h's Program. */
+ * epilogues of products (operand.c, epilogue.c); how a kernel grows (grow.c); which updates become one (merge.c), how bias gradients ride
+ * along with weight gradients (ride.c), how a row's work is cut into stages (stage.c). The result is pass/kernel.h's Program. */
 #ifndef MTC_FUSE_H
 #define MTC_FUSE_H
 
@@ -59,12 +59,22 @@ Kernel *fusion_awaited(const Fusion *f, const Node *n);
 /* The kernel may overwrite the leaves: no kernel that reads one of them must run after this one. */
 bool fusion_may_overwrite(Fusion *f, const Kernel *kernel, Node *const *leaves, int count);
 
+/* What the kernel computes reads the buffer, if at all, at the element that is computed. */
+bool fusion_reads_own_element(Fusion *f, const Kernel *kernel, const Node *buffer);
+
+/* A third kernel must run between the two. */
+bool fusion_comes_between(Fusion *f, const Kernel *a, const Kernel *b);
+/* Each must run behind the other: they overwrite what the other reads, at once or not at all. */
+bool fusion_in_circle(Fusion *f, const Kernel *a, const Kernel *b);
+
 /* ---- rows.c ---- */
 
 /* A row of the LOOP kernel is what lies along the axes `inner` of an index space. */
 void rows_set(Kernel *kernel, const Type *full, unsigned inner);
 /* The axes of a node of this shape that a row of a LOOP kernel loops over; false: the shape has no such rows. */
 bool inner_axes(const Kernel *kernel, const Type *shape, unsigned *inner);
+/* A row is an element: all that the kernel computes has the shape `full`. */
+bool rows_are_elements(const Kernel *kernel);
 /* What a row loops over are its last axes. */
 bool rows_are_trailing(const Kernel *kernel);
 /* The index of an element of a row, symbolically; false: the shape has no such rows. And the index of a row alone. */
@@ -106,10 +116,12 @@ Math call_math(const Node *n);
 Apart epilogue_apart(Fusion *f, const Kernel *kernel, const Node *map);
 Apart fold_apart(Fusion *f, const Kernel *kernel, const Node *sum);
 
-/* ---- when kernels have grown: inline.c, ride.c, stage.c, name.c ---- */
+/* ---- when kernels have grown: inline.c, merge.c, ride.c, stage.c, name.c ---- */
 
 /* Takes the home from stored maps of values that their readers load anyway: each reader computes them. */
 void fusion_inline(Fusion *f, bool complete); /* `complete`: no kernel will grow any more */
+/* Makes updates of the same elements one kernel, where that loads less. */
+void fusion_merge(Fusion *f);
 /* Moves reductions over the contracted axis of a product's operand into the product's kernel. */
 void fusion_ride(Fusion *f);
 /* Fills `stages` of the LOOP kernels, whose nodes and stores are known. */

@@ -50,6 +50,36 @@ Sources fusion_readers(Fusion *f, const Kernel *kernel, const Node *n) {
     return readers;
 }
 
+static const Access own_element = {{TREE_NAMED("e0"), TREE_NAMED("e1"), TREE_NAMED("e2"), TREE_NAMED("e3"),
+                                    TREE_NAMED("e4"), TREE_NAMED("e5"), TREE_NAMED("e6"), TREE_NAMED("e7")}};
+
+typedef struct ElementReads {
+    const Fusion *f;
+    const Kernel *kernel;
+    const Node *buffer;
+    const Node *reader;
+} ElementReads;
+
+static Walk reads_elsewhere(void *context, Node *n, const Access *at) {
+    ElementReads *reads = context;
+    bool own = n->type.rank == reads->reader->type.rank && access_equal(at, &own_element, n->type.rank);
+    if (n == reads->buffer)
+        return own ? WALK_STOP : WALK_FAIL;
+    bool checked_apart = own && reads->f->home[n->id] == reads->kernel;
+    return checked_apart || fusion_stored_before(reads->f, reads->kernel, n) ? WALK_STOP : WALK_DEEPER;
+}
+
+bool fusion_reads_own_element(Fusion *f, const Kernel *kernel, const Node *buffer) {
+    Sources readers = fusion_readers(f, kernel, buffer);
+    for (int i = 0; i < readers.count; i++) {
+        Node *own = readers.at[i];
+        ElementReads reads = {f, kernel, buffer, own};
+        if (f->home[own->id] == kernel && !access_walk(f->arena, own, &own_element, reads_elsewhere, &reads))
+            return false;
+    }
+    return true;
+}
+
 Kernel *fusion_awaited(const Fusion *f, const Node *n) {
     return n->after ? f->home[n->after->id] : NULL;
 }
@@ -111,4 +141,26 @@ bool fusion_may_overwrite(Fusion *f, const Kernel *kernel, Node *const *leaves, 
         add_directly_before(&earlier, next);
     }
     return !earlier.found || !earlier.found[kernel->id];
+}
+
+/* `later` must run behind `earlier`; `by_third`: because of a kernel that must run between them. */
+static bool comes_behind(Fusion *f, const Kernel *later, const Kernel *earlier, bool by_third) {
+    Earlier search = {.f = f, .found = NEW_ARRAY(f->arena, bool, f->program->kernels.count)};
+    search.found[later->id] = true;
+    search.found[earlier->id] = by_third; /* what is between these two alone is not searched then */
+    add_directly_before(&search, later);
+    search.found[earlier->id] &= !by_third;
+    while (search.open.count && !search.found[earlier->id]) {
+        const Kernel *next = search.open.at[--search.open.count];
+        add_directly_before(&search, next);
+    }
+    return search.found[earlier->id];
+}
+
+bool fusion_in_circle(Fusion *f, const Kernel *a, const Kernel *b) {
+    return comes_behind(f, a, b, false) && comes_behind(f, b, a, false);
+}
+
+bool fusion_comes_between(Fusion *f, const Kernel *a, const Kernel *b) {
+    return comes_behind(f, a, b, true) || comes_behind(f, b, a, true);
 }

@@ -32,6 +32,13 @@ void rows_set(Kernel *kernel, const Type *full, unsigned inner) {
     kernel->rows = type_elements(&kernel->kept);
 }
 
+bool rows_are_elements(const Kernel *kernel) {
+    for (int i = 0; i < kernel->nodes.count; i++)
+        if (!type_same_shape(&kernel->nodes.at[i]->type, &kernel->full))
+            return false;
+    return kernel->inner == 0;
+}
+
 bool rows_are_trailing(const Kernel *kernel) {
     return (kernel->inner & ((1u << kernel->kept.rank) - 1)) == 0;
 }

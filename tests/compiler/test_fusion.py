@@ -18,10 +18,14 @@ def kernels(mtc, model, *flags):
     return {name: body for _, name, body in re.findall(r"^  (contract|loop) (\w+)\n((?:    .*\n?)*)", text, re.M)}
 
 
-def phases(mtc, model, *flags):
-    """The names of the kernels of each launch of a training step."""
-    text = mtc("--emit=schedule", model, *flags).stdout.partition("\neval:")[0]
+def phases_of(text):
+    """The names of the kernels of each launch."""
     return [re.findall(r"^    (\w+)", phase, re.M) for phase in text.split("\n  phase ")[1:]]
+
+
+def phases(mtc, model, *flags):
+    """... of a training step."""
+    return phases_of(mtc("--emit=schedule", model, *flags).stdout.partition("\neval:")[0])
 
 
 def totals(mtc, model, *flags):
@@ -60,6 +64,20 @@ def test_updates_are_in_the_gradients_kernels(mtc, model, weights):
     assert set(assigned) <= {value for name in last for value in stores[name]}
     names = dict(re.findall(r"^(%\d+) = .* : \S+(?:\[.*?\])? (d_\S+\.(?:weight|bias))  #", text, re.M))
     assert not any(value in names for values in stores.values() for value in values)
+
+
+@pytest.mark.parametrize("optimizer", [
+    "adam(1e-3)", "adamw(1e-3)\n  ema = 0.9", "lion(1e-3)", "adagrad(1e-3)", "sgd(1e-3, momentum = 0.9, nesterov = true)",
+    "rmsprop(1e-3, momentum = 0.9, centered = true)", "adam(1e-3)\n  accumulate = 4", "adam(1e-3, weight_decay = 0.1, every = 2)",
+    "rmsprop(1e-3, momentum = 0.9, centered = true, weight_decay = 0.1, every = 2)\n  accumulate = 2\n  ema = 0.9",
+])
+def test_all_states_of_a_weight_are_one_kernel(mtc, tmp_path, optimizer):
+    """Of a gradient that is a buffer already, the sum over shards, which is read once; all weights are updated in one launch."""
+    model = tmp_path / "m.mt"
+    model.write_text((GOLDEN / "fuse-update.mt").read_text().replace("adam(1e-3)", optimizer).replace(", bias = false", ""))
+    done = mtc("--emit=schedule", "--shards", "2", model)
+    update = phases_of(done.stdout.partition("\nupdate:")[2])
+    assert len(update) == 1 and len(update[0]) == 2, done.stdout + done.stderr
 
 
 def test_chain_of_maps_is_computed_where_it_is_used(mtc):

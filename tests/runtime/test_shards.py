@@ -39,6 +39,7 @@ MODELS = {
                    " * bernoulli(0.3, [3, 8, 8])"),
     "updates": text("  h = tanh(linear(flatten(image), 6))", train="optimizer = adamw(cosine_lr(0.02), weight_decay = 0.1)\n"
                     "  accumulate = 3\n  clip_norm = 0.3\n  clip_value = 0.2\n  ema = 0.9"),
+    "turns": text("  h = tanh(linear(flatten(image), 6))", train="optimizer = rmsprop(0.01, momentum = 0.9, centered = true, weight_decay = 0.1, every = 2)"),
     "one gradient of two weights": text("  b = weight([192])\n  c = weight([192])\n  h = tanh(flatten(image) + b + c)"),
     "penalty": text("  w = weight([192])\n  h = flatten(image) * w", loss="cross_entropy(y, label) + sum(w * w)\n  predict = y"),
     "without examples": text("  w = weight([192])\n  h = flatten(image) * w", loss="sum(w * w)\n  predict = y\n  freeze = [\"y.*\"]"),
@@ -120,6 +121,41 @@ def test_bytes_do_not_depend_on_threads(compile_model, folder):
         program("--data", ".", "--limit-steps", STEPS, "--save", "w", "--quiet", cwd=folder, threads=threads)
         saved.append((folder / "w").read_bytes())
     assert saved[0] == saved[1] == saved[2]
+
+
+STATES = f"""{DATA}
+model {{
+  a = weight([3, 8, 8])
+  b = weight([3, 8, 8])
+}}
+
+train {{
+  loss      = sum((a + b) * image)
+  predict   = image
+  optimizer = [adam(0.01, weights = "a"), lion(0.01, weight_decay = 0.1, weights = "b")]
+  batch     = 16
+  epochs    = 100
+}}
+"""
+
+
+@pytest.mark.quick
+def test_an_update_reads_states_before_it_overwrites_them(compile_model, tmp_path):
+    """Each optimizer's update is one kernel, which stores several values: to the bit what the formulas say in f32. The gradient is a mean of
+    sixteen small whole numbers, which has no rounding."""
+    images = np.random.default_rng(4).integers(-9, 9, (16, 3, 8, 8)).astype(np.float32)
+    np.savez(tmp_path / "d.npz", image=images, label=np.zeros(16, np.uint8))
+    program, f = compile_model(STATES, "--shards", 2), np.float32
+    b = train(program, tmp_path, "begin", 1)[1]["b"].reshape(3, 8, 8)
+    g, saved = images.mean(0, dtype=f), train(program, tmp_path, "end")[1]
+    m, v, lion = (np.zeros_like(g) for _ in range(3))
+    for step in range(STEPS):
+        m, v = f(0.9) * m + f(0.1) * g, f(0.999) * v + f(0.001) * (g * g)
+        direction = np.sign(f(0.9) * lion + f(0.1) * g)
+        b = b * f(0.999) - f(0.01) * direction if step else b
+        lion = f(0.99) * lion + f(0.01) * g
+    for name, expected in (("a.m", m), ("a.v", v), ("b.m", lion), ("b", b)):
+        assert np.array_equal(saved[name], expected.ravel()), name
 
 
 @pytest.mark.quick
