@@ -73,11 +73,21 @@ static void write_choice_of(Emitter *e, const Phase *step, const RowTable *rows,
     write_fold(folds, &lines, out);
 }
 
+/* Updates by a rate that is the same in all steps do not. */
+static bool read_the_batch(const Emitter *e, const Phase *kernels) {
+    bool read = false;
+    for (int k = 0; k < kernels->kernels.count; k++)
+        read |= written_function(e, kernels->kernels.at[k])->has[PARAMETER_BATCH];
+    return read;
+}
+
 static void write_kernel_choice(Emitter *e, const Program *program, Writer *out) {
     const Phase step = kernels_of(program);
     RowTable rows = calls_of(e, &step);
     const Folds folds = table_loops(&rows);
     write_open(out, "static void %s_kernel(const Tensors *t, const Batch *batch, int kernel) {", program->prefix);
+    if (!read_the_batch(e, &step))
+        write_line(out, "(void)batch;");
     for (int f = 0, count; f < folds.count; f += count) {
         for (count = 1; f + count < folds.count && folds.at[f].times == 1 && folds.at[f + count].times == 1;)
             count++;
