@@ -40,7 +40,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs a GPU and nvcc")
     config.addinivalue_line("markers", "nvcc: needs nvcc, but no GPU")
-    config.addinivalue_line("markers", "quick: its C programs are compiled at -O1")
+    config.addinivalue_line("markers", "quick: its C programs are compiled at -Og")
     config.addinivalue_line("markers", "full: at -O3, as users have them, in a file that is quick")
 
 
