@@ -117,7 +117,8 @@ def quick_cc():
     """The caches of programs know a compiler by its path: tests/support/quick_cc under a name for the one that it calls."""
     script, compiler = ROOT / "tests" / "support" / "quick_cc", shutil.which(FULL_CC.split()[0])
     status = os.stat(compiler or script)
-    link = ROOT / "build" / f"quick_cc-{hashlib.sha256(repr((FULL_CC, compiler, status.st_size, status.st_mtime)).encode()).hexdigest()[:12]}"
+    known = FULL_CC, compiler, status.st_size, status.st_mtime, script, script.read_text()
+    link = ROOT / "build" / f"quick_cc-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}"
     with contextlib.suppress(FileExistsError):  # of another process
         link.symlink_to(script)
     return str(link)

@@ -1,4 +1,4 @@
-"""The runtime as a static library with other flags than its own, for programs of tests: compiled once for all of them and for
+"""The runtime as a static library for programs of tests: that of `make`, or with other flags, compiled once for all of them and for
 all workers, and again where its sources are newer."""
 
 import fcntl
@@ -8,10 +8,12 @@ import subprocess
 from conftest import ROOT
 
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-FLAGS = ["-O1", "-g", "-Werror"]
+FLAGS = ["-Og", "-g1", "-Werror"]  # lines for reports: all that is known of variables takes as long again
 
 
 def runtime_library(*flags):
+    if not flags:
+        return ROOT / "build" / "libmtc_runtime.a"
     name = "-".join(["runtime", *(flag.strip("-").replace("=", "-").replace(",", "-") for flag in flags)])
     folder = ROOT / "build" / "tests" / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -20,7 +22,7 @@ def runtime_library(*flags):
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         subprocess.run(["make", "-s", f"-j{len(os.sched_getaffinity(0))}", f"BUILD={folder}",
-                        f"CFLAGS={' '.join([*FLAGS, *flags])}", f"PROGRAM_FLAGS={' '.join(['-O1', *flags] if flags else [])}",
+                        f"CFLAGS={' '.join([*FLAGS, *flags])}", f"PROGRAM_FLAGS={' '.join(['-Og', *flags])}",
                         folder / "libmtc_runtime.a"], cwd=ROOT, env=environment,
                        check=True, stdout=subprocess.DEVNULL)
     return folder / "libmtc_runtime.a"
