@@ -34,12 +34,17 @@
 
 /* A program is compiled with -ffp-contract=off: a b + c is two roundings wherever its text says so, the same in each kernel that
  * computes it. Sums of products are fused on purpose, and here alone. gcc is told so of whole functions, which are then no part of
- * others, clang of a block. Without such an instruction they are two roundings too. */
+ * others, clang of a block. Without such an instruction they are two roundings too.
+ *
+ * MATMUL_ONCE: one function for all products of a program, whose work is long beside a call. A copy for each would be no faster, and
+ * takes most of the time that the program is compiled in. */
 #ifdef __clang__
+#define MATMUL_ONCE static __attribute__((noinline, unused))
 #define MATMUL_FUSED static inline
 #define MATMUL_FUSES _Pragma("STDC FP_CONTRACT ON")
 #else
-#define MATMUL_FUSED static __attribute__((noinline, optimize("fp-contract=fast")))
+#define MATMUL_ONCE static __attribute__((noinline, noclone, unused))
+#define MATMUL_FUSED static __attribute__((noinline, noclone, optimize("fp-contract=fast")))
 #define MATMUL_FUSES
 #endif
 
@@ -115,13 +120,9 @@ static inline void matmul_pack(real *panel, int width, int columns, int depth, B
             panel[k * width + j] = j < columns ? b.at[k * b.row + j * b.column] : 0;
 }
 
-/* One panel of `vectors` vectors: all rows of the tile run over it. */
-static inline __attribute__((always_inline)) void matmul_panel(int vectors, real *sum, int stride, int rows,
-                                                               int columns, int depth, Block a, Block b) {
-    real panel[MATMUL_DEPTH * MATMUL_PANEL] __attribute__((aligned(64)));
-    for (int v = 0; v < vectors; v++)
-        matmul_pack(panel + v * MATMUL_LANES, vectors * MATMUL_LANES, least(columns - v * MATMUL_LANES, MATMUL_LANES),
-                    depth, (Block){b.at + v * MATMUL_LANES * b.column, b.row, b.column});
+/* All rows of the tile run over a panel of `vectors` vectors. */
+static inline __attribute__((always_inline)) void matmul_rows(int vectors, real *sum, int stride, int rows, int depth,
+                                                              Block a, const real *panel) {
     for (int i = 0; i < rows; i += MATMUL_ROWS)
         matmul_registers(vectors, sum + i * stride, stride, rows - i, depth, (Block){a.at + i * a.row, a.row, a.column},
                          panel);
@@ -129,18 +130,23 @@ static inline __attribute__((always_inline)) void matmul_panel(int vectors, real
 
 /* One panel of at most MATMUL_PANEL columns. */
 MATMUL_FUSED void matmul_any_panel(real *sum, int stride, int rows, int columns, int depth, Block a, Block b) {
-    switch ((columns + MATMUL_LANES - 1) / MATMUL_LANES) { /* a constant in each call: the sums are registers */
-    case 1: matmul_panel(1, sum, stride, rows, columns, depth, a, b); break;
-    case 2: matmul_panel(2, sum, stride, rows, columns, depth, a, b); break;
-    default: matmul_panel(3, sum, stride, rows, columns, depth, a, b);
+    real panel[MATMUL_DEPTH * MATMUL_PANEL] __attribute__((aligned(64)));
+    int vectors = (columns + MATMUL_LANES - 1) / MATMUL_LANES;
+    for (int v = 0; v < vectors; v++)
+        matmul_pack(panel + v * MATMUL_LANES, vectors * MATMUL_LANES, least(columns - v * MATMUL_LANES, MATMUL_LANES),
+                    depth, (Block){b.at + v * MATMUL_LANES * b.column, b.row, b.column});
+    switch (vectors) { /* a constant in each call: the sums are registers */
+    case 1: matmul_rows(1, sum, stride, rows, depth, a, panel); break;
+    case 2: matmul_rows(2, sum, stride, rows, depth, a, panel); break;
+    default: matmul_rows(3, sum, stride, rows, depth, a, panel);
     }
 }
 
 /* Adds the tile to sum[(i - i0) * stride + j - j0], for the rows and columns from (i0, j0) on. `sum` has room for `rows`,
  * at most MATMUL_TALLEST, rounded up to 8 and `columns` rounded up to 16 (the sums there are of no use), and stride is a
  * multiple of 16. */
-static inline void matmul_add(real *sum, int stride, Matrix a, Matrix b, int i0, int j0, int rows, int columns,
-                              int depth) {
+MATMUL_ONCE void matmul_add(real *sum, int stride, Matrix a, Matrix b, int i0, int j0, int rows, int columns,
+                            int depth) {
     real left_room[MATMUL_TALLEST * MATMUL_DEPTH] __attribute__((aligned(64)));
     real right_room[MATMUL_DEPTH * MATMUL_PANEL] __attribute__((aligned(64)));
     bool may_stay = !a.transposed || a.columns <= MATMUL_TALLEST; /* else its lines meet in the cache */

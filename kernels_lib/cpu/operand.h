@@ -28,7 +28,9 @@ typedef enum MatrixKind { MATRIX_PLAIN, MATRIX_WINDOW, MATRIX_FILTER } MatrixKin
 /* What a matrix is made of. A copy has reals, or integers as they are. */
 typedef enum Element { ELEMENT_REAL, ELEMENT_NARROW, ELEMENT_I8 } Element;
 
-typedef struct Matrix {
+typedef struct Matrix Matrix;
+
+struct Matrix {
     const void *at;
     MatrixKind kind;
     Element element;
@@ -37,8 +39,10 @@ typedef struct Matrix {
     int columns;
     int height, width, channels; /* window: of the image */
     Axis along_rows, along_columns;
+    /* Window: how blocks are copied, whose code a program without windows is not compiled with. */
+    void (*copy)(void *to, int stride, const Matrix *m, int row, int column, int rows, int columns);
     int outputs, taps; /* filter */
-} Matrix;
+};
 
 #define is_narrow(at) _Generic(*(at), Narrow : true, default : false)
 #define element_at(at) _Generic(*(at), Narrow : ELEMENT_NARROW, signed char : ELEMENT_I8, default : ELEMENT_REAL)
@@ -46,6 +50,8 @@ typedef struct Matrix {
 #define matrix(from, count) ((Matrix){.at = (from), .element = element_at(from), .columns = (count)})
 #define window(from, ...) window_of(from, element_at(from), __VA_ARGS__)
 #define filter(from, ...) filter_of(from, element_at(from), __VA_ARGS__)
+
+static inline void copy_windows(void *to, int stride, const Matrix *m, int row, int column, int rows, int columns);
 
 static inline Matrix window_of(const void *at, Element element, int height, int width, int channels, Axis along_rows,
                                Axis along_columns) {
@@ -57,7 +63,8 @@ static inline Matrix window_of(const void *at, Element element, int height, int 
                     .width = width,
                     .channels = channels,
                     .along_rows = along_rows,
-                    .along_columns = along_columns};
+                    .along_columns = along_columns,
+                    .copy = copy_windows};
 }
 
 static inline Matrix filter_of(const void *at, Element element, int outputs, int taps, int channels) {
@@ -271,7 +278,7 @@ static inline ptrdiff_t row_at(const Matrix *m, int row) {
 /* to[i * stride + j] = m(row + i, column + j), as m is stored. */
 static inline void copy_block(void *to, int stride, const Matrix *m, int row, int column, int rows, int columns) {
     if (m->kind == MATRIX_WINDOW)
-        copy_windows(to, stride, m, row, column, rows, columns);
+        m->copy(to, stride, m, row, column, rows, columns);
     else
         for (int i = 0; i < rows; i++)
             copy_numbers(copied_at(m, to, (ptrdiff_t)i * stride), m, row_at(m, row + i) + column, columns);
