@@ -61,10 +61,12 @@ def test_the_system_asks_after_ranks_that_say_nothing(apart, folder):  # noqa: F
         time.sleep(0.02)
     first, second = children(job.pid)
     os.kill(first, signal.SIGSTOP)
-    time.sleep(1)
     sockets = {os.readlink(fd)[8:-1] for fd in Path(f"/proc/{second}/fd").iterdir() if os.readlink(fd).startswith("socket:")}
-    rows = [line.split() for line in Path(f"/proc/{second}/net/tcp").read_text().splitlines()[1:]]
-    timers = [row[5][:2] for row in rows if row[9] in sockets]
+    timers, until = [], time.monotonic() + 60
+    while timers != ["02"] and time.monotonic() < until:
+        time.sleep(0.1)
+        rows = [line.split() for line in Path(f"/proc/{second}/net/tcp").read_text().splitlines()[1:]]
+        timers = [row[5][:2] for row in rows if row[9] in sockets]
     os.kill(job.pid, signal.SIGKILL)
     os.kill(first, signal.SIGKILL)
     job.communicate(timeout=60)
@@ -105,13 +107,13 @@ def test_nccl_adds_up_to_the_same_bytes(apart, stub, folder):  # noqa: F811
     assert not [path for path in folder.iterdir() if re.fullmatch(r"\d-\d-\d+", path.name)]
 
 
-@pytest.mark.parametrize("more, code, messages", [
-    ({"STUB_FAULT": "5"}, RANK_LOST, ["NCCL cannot send and receive: remote process exited", "NCCL_SOCKET_IFNAME"]),
-    ({"HANGS": "1"}, RANK_LOST, ["waits for the others' sums: nothing came by NCCL for 1", "--resume goes on", "aborted"]),
-    ({"MTC_NCCL": "/nowhere/libnccl.so.2"}, UNAVAILABLE, ["NCCL cannot be loaded: /nowhere", "nvidia-nccl-cu13", "--sums host needs none"]),
+@pytest.mark.parametrize("more, patience, code, messages", [
+    ({"STUB_FAULT": "5"}, 60, RANK_LOST, ["NCCL cannot send and receive: remote process exited", "NCCL_SOCKET_IFNAME"]),
+    ({"HANGS": "1"}, 3, RANK_LOST, ["waits for the others' sums: nothing came by NCCL for 3 s", "--resume goes on", "aborted"]),
+    ({"MTC_NCCL": "/nowhere/libnccl.so.2"}, 60, UNAVAILABLE, ["NCCL cannot be loaded: /nowhere", "nvidia-nccl-cu13", "--sums host needs none"]),
 ], ids=["fault", "hangs", "missing"])
-def test_what_nccl_ends(apart, stub, folder, more, code, messages):  # noqa: F811
-    flags = ["--gpus", 2, "--sums", "nccl", "--limit-steps", STEPS, "--save", "w", "--rank-timeout", 1]
+def test_what_nccl_ends(apart, stub, folder, more, patience, code, messages):  # noqa: F811
+    flags = ["--gpus", 2, "--sums", "nccl", "--limit-steps", STEPS, "--save", "w", "--rank-timeout", patience]
     job = started(apart, folder, *flags, **{**stub, "STUB": str(folder), **more})
     _, told = job.communicate(timeout=60)
     assert job.returncode == code and all(message in told for message in messages), told
@@ -176,7 +178,8 @@ def test_programs_for_the_processor_have_no_gpus(compile_model, folder):  # noqa
 @pytest.mark.parametrize("whom, how, code", [("a rank", signal.SIGKILL, {128 + signal.SIGKILL, RANK_LOST}), ("a rank", signal.SIGSTOP, {RANK_LOST}),
                                              ("all", signal.SIGTERM, {128 + signal.SIGTERM}), ("the first", signal.SIGKILL, {-signal.SIGKILL})])
 def test_all_that_were_started_end_together(apart, folder, whom, how, code):  # noqa: F811
-    job = started(apart, folder, "--gpus", 4, "--epochs", 10000000, "--save-every", 5, "--save", "w", "--quiet", "--rank-timeout", 2)
+    patience = 5 if how == signal.SIGSTOP else 60  # on a busy machine a rank says nothing for seconds
+    job = started(apart, folder, "--gpus", 4, "--epochs", 10000000, "--save-every", 5, "--save", "w", "--quiet", "--rank-timeout", patience)
     until = time.monotonic() + 60
     while not (folder / "w").exists() and time.monotonic() < until:
         time.sleep(0.02)
@@ -184,7 +187,7 @@ def test_all_that_were_started_end_together(apart, folder, whom, how, code):  # 
     assert len(ranks) == 4
     os.kill(ranks[2] if whom == "a rank" else job.pid, how)
     job.communicate(timeout=60)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while any(runs(pid) for pid in ranks) and time.monotonic() < until:
         time.sleep(0.02)
     assert job.returncode in code and not any(runs(pid) for pid in ranks)

@@ -238,11 +238,12 @@ def test_a_signal_to_all_saves(compile_model, folder):  # noqa: F811
 @pytest.mark.parametrize("how, codes", [(signal.SIGSTOP, {RANK_LOST}), (signal.SIGKILL, {128 + signal.SIGKILL, RANK_LOST})])
 def test_all_end_with_one(compile_model, folder, how, codes):  # noqa: F811
     program = compile_model(MODELS["convolution"], "--shards", 2)
-    job, ranks = begun(program, folder, "--epochs", 100000000, "--save-every", 5, "--rank-timeout", 2)
+    patience = 5 if how == signal.SIGSTOP else 60  # on a busy machine a rank says nothing for seconds
+    job, ranks = begun(program, folder, "--epochs", 100000000, "--save-every", 5, "--rank-timeout", patience)
     os.kill(ranks[1], how)
     stopped = time.monotonic()
-    _, told = job.communicate(timeout=30)
-    assert job.returncode in codes and time.monotonic() - stopped < 10, told
+    _, told = job.communicate(timeout=60)
+    assert job.returncode in codes and time.monotonic() - stopped < 50, told
     if how == signal.SIGSTOP:
         assert "rank 0 of 2 (" in told and "waits for rank 1 (" in told and "--resume goes on" in told
     assert not any(runs(pid) for pid in ranks)

@@ -143,14 +143,15 @@ def test_a_rank_that_ends_while_all_meet_is_told_of(compile_model, folder):  # n
 @pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
 def test_all_end_with_one(compile_model, folder, how):  # noqa: F811
     program = compile_model(MODELS["convolution"], "--shards", 4)
-    processes = begun(program, folder, 4, "--epochs", 100000000, "--save", "w", "--save-every", 5, "--quiet", "--rank-timeout", 2)
+    patience = 5 if how == signal.SIGSTOP else 60  # on a busy machine a rank says nothing for seconds
+    processes = begun(program, folder, 4, "--epochs", 100000000, "--save", "w", "--save-every", 5, "--quiet", "--rank-timeout", patience)
     until = time.monotonic() + 30
     while not (folder / "w").exists() and time.monotonic() < until:
         time.sleep(0.01)
     processes[2].send_signal(how)
     stopped = time.monotonic()
     codes, _, told = ended([process for process in processes if process != processes[2]])
-    assert codes == [RANK_LOST] * 3 and time.monotonic() - stopped < 8, told
+    assert codes == [RANK_LOST] * 3 and time.monotonic() - stopped < 50, told
     found = told.count("waits for rank 2 (" if how == signal.SIGSTOP else "lost rank 2 (")
     assert found == told.count("error: ") > 0 and "--resume goes on" in told, told  # nobody else is blamed
     processes[2].kill()
