@@ -10,6 +10,7 @@ import time
 
 import pytest
 from conftest import ROOT
+from fake_data import unpack
 from test_ranks import SETTINGS
 from test_shards import MODELS, folder  # noqa: F401: a fixture
 from test_sockets import HOST, UNAVAILABLE, begun, ended, free_port, torchrun
@@ -78,6 +79,30 @@ def two_hosts(place, *words):
 def test_two_hosts_train_together(place, more):
     """Ranks 0 and 1 are on alpha, which calls itself 127.0.1.1; 2 and 3, on beta, must reach both. Rank 0 was once found, and 1 never."""
     run(place, two_hosts(place, "bash", "-c", script("Slurm")), **more)
+
+
+CUT = """srun ./mnist --data data --epochs 100000000 --save w --save-every 5 --quiet --rank-timeout 5 & job=$!
+until [ -e w ] || ! kill -0 $job; do sleep 0.05; done
+beta=${HOSTS##*=}
+nsenter -t $beta -n ip link set veth0 down
+began=$SECONDS
+wait $job
+code=$?
+echo $code after $((SECONDS - began)) s
+exit $code
+"""
+
+
+def test_a_network_that_fails_ends_all(place):
+    """Nobody is told of it: on each host one waits in vain and says so, or is told by its system, which asks after the other host, that the
+    connection ended, whichever is first; it may wait for a neighbour that waits itself. What was saved can be read."""
+    job = done(place, two_hosts(place, "bash", "-c", CUT))
+    after = int(re.search(r"^80 after (\d+) s$", job.stdout, re.M)[1])
+    assert job.returncode == RANK_LOST and after < 100, job.stdout + job.stderr
+    for ranks, host in ("[01]", "alpha"), ("[23]", "beta"):
+        assert re.search(rf"error: rank {ranks} of 4 \({host}\) (waits for|lost) rank \d \(", job.stderr), job.stderr
+    assert "--resume goes on" in job.stderr, job.stderr
+    assert unpack((place / "w").read_bytes())
 
 
 def test_a_full_disk_of_rank_0_is_a_fault_of_all(compile_model, folder):  # noqa: F811
