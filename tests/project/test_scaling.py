@@ -51,6 +51,13 @@ def test_the_table_compares_with_one_gpu(scaling):
     assert len(scaling.RESULTS.read_text().splitlines()) == 7
 
 
+def test_what_cannot_be_compiled_is_told(scaling, capsys):
+    program = scaling.Program("mnist", "cpu", 64, "mnist", 1)  # one shard is none
+    program.compile(None)
+    row = scaling.measured(scaling.Job(program, 1), ["0"], None, None)
+    assert row["error"] == "it was not compiled" and "--shards 1 is a batch that is computed whole" in capsys.readouterr().err
+
+
 def test_it_measures_several_processes(scaling, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["bench/scaling", "--target", "cpu", "--work", "mnist", "--gpus", "2", "--runs", "1", "--no-peers"])
     scaling.main()
