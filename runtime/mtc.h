@@ -399,6 +399,18 @@ typedef struct MtcFitting {
 } MtcFitting;
 int mtc_fit(MtcSession *session, const MtcFitting *fitting);
 
+/* The same in several processes, each with a session of this library and the same data sets; of a model in shards, whose number is a
+ * multiple of `count`. Rank 0's session says how training begins: weights and states, position, seed, params, and its `fitting` how
+ * long it is; only its functions are called, in which it may do what it may alone, and only it is to be used afterwards. */
+typedef struct MtcRanks {
+    int rank, count;
+    /* socket[r]: a connected stream socket, whose other end rank r has; [rank]: any. They are closed when the call returns. */
+    const int *socket;
+    double timeout;   /* seconds that it waits for another one, beyond its own work; 0: as long as they are connected */
+    const char *sums; /* how they add up, as --sums has it (docs/parallel.md); NULL: as they can */
+} MtcRanks;
+int mtc_fit_together(MtcSession *session, const MtcFitting *fitting, const MtcRanks *ranks);
+
 /* model->reports means over every example, then model->set_metrics metrics. */
 int mtc_evaluate(MtcSession *session, int which, double *reports);
 /* The confusion matrix of the last evaluation, model->confusion->classes rows of as many: of class i, taken for class j. How many

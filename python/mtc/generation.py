@@ -6,8 +6,8 @@ import codecs
 import threading
 from typing import TYPE_CHECKING, Any, Iterator
 
+from .abi import Generation, Sampling
 from .errors import UsageError
-from .library import Generation, Sampling
 from .spec import Number, whole
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ import os
 import shutil
 import threading
 import weakref
-from ctypes import POINTER, byref, c_bool, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64
-from ctypes import c_void_p
+from ctypes import byref, c_bool, c_char, c_double, c_void_p
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import outputs
+from .abi import EPOCH, STEPS, WARN, Fitting, Generation, Piece, bind
 from .errors import FileInUse, InternalError, MtcError, UsageError, by_code
 from .spec import nearest
 
@@ -32,88 +32,9 @@ TRAIN, TEST, VALIDATION = 0, 1, 2
 LENT_ALIGNMENT = 16
 """Bytes that an array's address must be a multiple of, for the library to read it where it lies."""
 
-STEPS = ctypes.CFUNCTYPE(c_bool, c_void_p, c_int64, POINTER(c_double))
-EPOCH = ctypes.CFUNCTYPE(c_bool, c_void_p, c_int64, POINTER(c_double), POINTER(c_double))
-WARN = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
-
-
-class Fitting(ctypes.Structure):
-    """MtcFitting."""
-
-    _fields_ = [("epochs", c_int64), ("every", c_int64), ("pauses", c_bool), ("user", c_void_p), ("steps", STEPS),
-                ("epoch", EPOCH), ("warn", WARN)]
-
-
-class Sampling(ctypes.Structure):
-    """MtcSampling."""
-
-    _fields_ = [("repetition_penalty", c_double), ("temperature", c_double), ("top_k", c_int64), ("top_p", c_double),
-                ("min_p", c_double), ("seed", c_uint64)]
-
-
-class Generation(ctypes.Structure):
-    """MtcGeneration."""
-
-    _fields_ = [("sampling", Sampling), ("prompt", c_char_p), ("tokens", c_int64), ("batch", c_int64), ("beams", c_int64),
-                ("stops", c_int), ("stop", POINTER(c_char_p))]
-
-    @classmethod
-    def of(cls, sampling: Sampling, prompt: bytes, tokens: int, batch: int, beams: int, stops: Sequence[bytes]) -> Generation:
-        """With memory of its own for the stops."""
-        return cls(sampling, prompt, tokens, batch, beams, len(stops), (c_char_p * len(stops))(*stops))
-
-
-class Piece(ctypes.Structure):
-    """MtcPiece."""
-
-    _fields_ = [("text", c_int64), ("token", c_int32), ("bytes", c_void_p), ("count", c_size_t)]
-
-
-_POINTERS, _FLAGS = POINTER(c_void_p), POINTER(c_bool)
-_WITH_SESSION: dict[str, list[Any]] = {
-    "set_data": [c_int, c_int64, _POINTERS],
-    "lend_data": [c_int, c_int64, _POINTERS, _FLAGS],
-    "load_data": [c_int, c_char_p],
-    "drop_data": [c_int],
-    "set_knob": [c_char_p, c_double],
-    "train": [c_int64, c_void_p],
-    "fit": [POINTER(Fitting)],
-    "evaluate": [c_int, POINTER(c_double)],
-    "confusion": [c_void_p],
-    "predict": [c_int64, _POINTERS, c_void_p],
-    "predict_lent": [c_int64, _POINTERS, _FLAGS, c_void_p, c_bool],
-    "decode": [c_int64, c_int32, c_void_p],
-    "generator_new": [POINTER(Generation), _POINTERS],
-    "get": [c_char_p, c_void_p, c_size_t],
-    "set": [c_char_p, c_void_p, c_size_t],
-    "locate": [c_char_p, _POINTERS],
-    "memory_new": [c_size_t, _POINTERS],
-    "memory_free": [c_void_p],
-    "memory_read": [c_void_p, c_void_p, c_size_t],
-    "memory_write": [c_void_p, c_void_p, c_size_t],
-    "save": [c_char_p],
-    "export": [c_char_p],
-    "load": [c_char_p],
-    "resume": [c_char_p],
-}
-
 # How arrays of a type are held. bf16 has no NumPy type: its bits.
 DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(code) for name, code in (
     ("f32", "f4"), ("i32", "i4"), ("u8", "u1"), ("bool", "?"), ("f64", "f8"), ("bf16", "u2"), ("u16", "u2"), ("f16", "f2"))}
-
-
-def _bind(library: ctypes.CDLL, path: Path) -> None:
-    signatures = {name: (c_int, [c_void_p, *arguments]) for name, arguments in _WITH_SESSION.items()}
-    others = {"create": (c_int, [c_void_p, c_uint64, c_int, _POINTERS]), "destroy": (None, [c_void_p]),
-              "error": (c_char_p, [c_void_p]), "describe": (c_void_p, [c_void_p]), "status": (c_void_p, [c_void_p]),
-              "free": (None, [c_void_p]), "lock_file": (c_void_p, [c_char_p, c_char_p, _POINTERS]),
-              "unlock_file": (None, [c_void_p]), "generator_free": (None, [c_void_p]),
-              "generator_next": (c_int, [c_void_p, POINTER(Piece)])}
-    for name, (result, arguments) in {**signatures, **others}.items():
-        function = getattr(library, f"mtc_{name}", None)
-        if function is None:
-            raise UsageError(f"'{path}' has no function mtc_{name}: this version's 'mtc --shared' has not made it")
-        function.restype, function.argtypes = result, arguments
 
 
 class Library:
@@ -128,7 +49,9 @@ class Library:
             self.model = byref(c_char.in_dll(self.functions, "mtc_model"))
         except (OSError, ValueError) as error:
             raise UsageError(f"'{self.path}' is no library of a model: {error}") from None
-        _bind(self.functions, self.path)
+        missing = bind(self.functions)
+        if missing:
+            raise UsageError(f"'{self.path}' has no function {missing}: this version's 'mtc --shared' has not made it")
         self.description: dict[str, Any] = self.json(self.functions.mtc_describe(self.model))
         self.tensors: dict[str, dict[str, Any]] = {each["name"]: each for each in self.description["tensors"]}
 

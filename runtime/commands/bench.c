@@ -239,7 +239,7 @@ static int check_bench_ranks(MtcFault *fault, const MtcModel *model, const MtcOp
     return options->forward && mtc_rank_count() > 1
                ? mtc_fail(fault, MTC_USAGE, "bench --forward is of one process, and this one is one of %d",
                           mtc_rank_count())
-               : mtc_check_ranks(fault, model, options, mtc_rank_count());
+               : mtc_check_ranks(fault, model, options->program, mtc_rank_count());
 }
 
 int mtc_command_bench(MtcFault *fault, const MtcModel *model, const MtcOptions *given) {

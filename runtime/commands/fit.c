@@ -580,7 +580,7 @@ int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *
     int code = mtc_quiet_other_ranks(fault, &fit->options);
     options = &fit->options;
     if (!code)
-        code = mtc_check_ranks(fault, model, options, mtc_rank_count());
+        code = mtc_check_ranks(fault, model, options->program, mtc_rank_count());
     if (!code)
         code = check_options(fault, model, fit);
     if (!code)

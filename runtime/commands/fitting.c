@@ -1,9 +1,11 @@
 /* A training in epochs for programs that embed a model: what the command `train` does, without files and without a word. */
 #include "checkpoint/checkpoint.h"
+#include "ranks/ranks.h"
 #include "session/advice.h"
 #include "session/best.h"
 #include "session/sums.h"
 #include "session/train.h"
+#include "session/weights.h"
 
 #include <string.h>
 
@@ -19,7 +21,8 @@ typedef struct Fitting {
     double called; /* when `steps` was, last */
     int64_t step;  /* done and told of */
     bool enough;
-    int fault; /* of going on with the device */
+    int fault;      /* of going on with the device */
+    int64_t writes; /* the session's, that all ranks have */
     /* Of the last summary, until its pause. */
     bool due, evaluated;
     MtcPosition at;
@@ -46,7 +49,9 @@ static void tell_steps(Fitting *fitting, bool last) {
         return;
     fitting->called = now;
     epoch_means(fitting, means);
-    heard(fitting, fitting->asked->steps(fitting->asked->user, fitting->step, means));
+    const bool rested = mtc_ranks_rest(), enough = fitting->asked->steps(fitting->asked->user, fitting->step, means);
+    mtc_ranks_go_on(rested);
+    heard(fitting, enough);
 }
 
 static void tell_epoch(Fitting *fitting) {
@@ -55,8 +60,11 @@ static void tell_epoch(Fitting *fitting) {
     fitting->due = false;
     if (!fitting->asked->epoch)
         return;
-    heard(fitting, fitting->asked->epoch(fitting->asked->user, fitting->at.epoch, means,
-                                         fitting->evaluated ? fitting->watched : NULL));
+    const bool rested = mtc_ranks_rest();
+    const bool enough = fitting->asked->epoch(fitting->asked->user, fitting->at.epoch, means,
+                                              fitting->evaluated ? fitting->watched : NULL);
+    mtc_ranks_go_on(rested);
+    heard(fitting, enough);
 }
 
 /* ---- the training's events ---- */
@@ -93,12 +101,34 @@ static void fitting_summary(void *user, const MtcPosition *at, const double *mea
         tell_epoch(fitting);
 }
 
+/* What the caller of rank 0 has set in a pause: params, and tensors, by name or where they lie. */
+typedef struct Changes {
+    double knob[MTC_MAX_KNOBS];
+    bool written;
+} Changes;
+
+static int share_changes(Fitting *fitting) {
+    MtcSession *session = fitting->session;
+    Changes changes;
+    if (mtc_rank_count() == 1)
+        return 0;
+    memset(&changes, 0, sizeof changes);
+    memcpy(changes.knob, session->knob, sizeof changes.knob);
+    changes.written = session->located || session->writes != fitting->writes;
+    int code = mtc_ranks_share(&session->fault, &changes, sizeof changes, true);
+    memcpy(session->knob, changes.knob, sizeof changes.knob);
+    if (!code && changes.written)
+        code = mtc_share_kept(session);
+    fitting->writes = session->writes;
+    return code;
+}
+
 static int fitting_paused(void *user, const MtcPosition *at) {
     Fitting *fitting = (Fitting *)user;
     (void)at;
     if (fitting->due)
         tell_epoch(fitting);
-    return 0;
+    return share_changes(fitting);
 }
 
 static bool fitting_stopped(void *user) {
@@ -147,6 +177,7 @@ static void plan_fitting(Fitting *fitting, MtcSession *session, const MtcFitting
     fitting->asked = asked;
     fitting->course = mtc_course(session);
     fitting->step = session->at.step;
+    fitting->writes = session->writes;
     session->record.epochs = asked->epochs;
     session->last_step = training->until = mtc_last_step(session, asked->epochs);
     const bool summaries = asked->epoch || session->model->plateaus;
@@ -172,7 +203,7 @@ int mtc_fit(MtcSession *session, const MtcFitting *asked) {
     session->busy = true;
     if (asked->warn)
         open_advice(&fitting);
-    session->stopped = fitting_interrupted;
+    session->stopped = mtc_rank() ? NULL : fitting_interrupted; /* of several ranks the first decides */
     session->stopped_by = &fitting;
     code = mtc_train_run(session, &fitting.training);
     session->busy = false;

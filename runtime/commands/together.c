@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-int mtc_check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *options, int count) {
+int mtc_check_ranks(MtcFault *fault, const MtcModel *model, const char *program, int count) {
     char shards[16];
     MtcText again = {NULL, 0, 0};
     if (count == 1 || (model->shards && model->shards % count == 0))
         return 0;
     snprintf(shards, sizeof shards, "%d", count);
-    mtc_remake(&again, model, "--shards", shards, options->program);
+    mtc_remake(&again, model, "--shards", shards, program);
     if (model->shards)
         mtc_fail(fault, MTC_USAGE, "%d processes cannot have equally many of this program's %d shards of a batch",
                  count, model->shards);
@@ -46,7 +46,7 @@ static int start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *
         return mtc_fail(fault, MTC_USAGE, "--gpus gives each process a GPU of its own, --device names one: which?");
     if (count < 2)
         return 0;
-    const int code = trains ? mtc_check_ranks(fault, model, options, count) : 0;
+    const int code = trains ? mtc_check_ranks(fault, model, options->program, count) : 0;
     return code ? code : mtc_ranks_launch(fault, count, (double)options->rank_timeout, waited);
 }
 
@@ -72,8 +72,7 @@ static const struct {
     MtcSumsWay way;
 } sums_ways[] = {{"peers", MTC_SUMS_PEERS}, {"nccl", MTC_SUMS_NCCL}, {"host", MTC_SUMS_HOST}};
 
-static int choose_sums(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
-    const char *how = options->sums;
+int mtc_choose_sums(MtcFault *fault, MtcSession *session, const char *how) {
     size_t row = 0;
     if (!how)
         return 0;
@@ -145,22 +144,28 @@ static int agree_on_values(MtcFault *fault, Agreement *all, MtcSession *session)
     return 0;
 }
 
+int mtc_agree_on_data(MtcFault *fault, MtcSession *session) {
+    Agreement all = {0};
+    agree_on_program(&all, session);
+    agree_on(&all, "training data", "%016llx", (unsigned long long)session->train_hash);
+    int code = agree_on_evaluated(fault, &all, session, MTC_TEST, "test data");
+    code = code ? code : agree_on_evaluated(fault, &all, session, MTC_VALIDATION, "validation data");
+    return code ? code : mtc_ranks_agree(fault, all.row, all.count);
+}
+
 int mtc_agree(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
     Agreement all = {0};
     if (mtc_rank_count() == 1)
-        return choose_sums(fault, session, options);
-    agree_on_program(&all, session);
-    agree_on(&all, "training data", "%016llx", (unsigned long long)session->train_hash);
+        return mtc_choose_sums(fault, session, options->sums);
     agree_on(&all, "beginning", "step %lld, seed %llu", (long long)session->at.step, (unsigned long long)session->seed);
     agree_on(&all, "length of training", "%lld epochs, %lld steps, every %lld", (long long)options->epochs,
              (long long)options->limit_steps, (long long)options->every);
     agree_on(&all, "way to add up", "%s", options->sums ? options->sums : "any");
-    int code = agree_on_evaluated(fault, &all, session, MTC_TEST, "test data");
-    code = code ? code : agree_on_evaluated(fault, &all, session, MTC_VALIDATION, "validation data");
+    int code = mtc_agree_on_data(fault, session);
     code = code ? code : agree_on_values(fault, &all, session);
     code = code ? code : mtc_ranks_agree(fault, all.row, all.count);
     code = code ? code : note_sharing(fault, session, options);
-    return code ? code : choose_sums(fault, session, options);
+    return code ? code : mtc_choose_sums(fault, session, options->sums);
 }
 
 int mtc_agree_on_evaluation(MtcFault *fault, MtcSession *session, const MtcOptions *options) {

@@ -5,12 +5,16 @@
 #include "commands/cli.h"
 
 /* Each of so many takes as many shards. What other numbers of them need is another program. */
-int mtc_check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *options, int count);
+int mtc_check_ranks(MtcFault *fault, const MtcModel *model, const char *program, int count);
 /* Of those that were started, or --gpus starts: as many as `trains` allows. *waited: as mtc_ranks_launch has it. */
 int mtc_join_others(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool trains, bool *waited);
 /* Rank 0 shows, logs and saves for all. */
 int mtc_quiet_other_ranks(MtcFault *fault, MtcOptions *options);
-/* What must not differ; then how they add up, as --sums says. */
+/* The program and the data sets must not differ. */
+int mtc_agree_on_data(MtcFault *fault, MtcSession *session);
+/* How they add up: "peers", "nccl" or "host"; NULL: as the session says, or they can. */
+int mtc_choose_sums(MtcFault *fault, MtcSession *session, const char *how);
+/* Nor what a training begins with and how long it is; then how they add up, as --sums says. */
 int mtc_agree(MtcFault *fault, MtcSession *session, const MtcOptions *options);
 /* Likewise before an evaluation, of MTC_TEST, whatever data set that is. */
 int mtc_agree_on_evaluation(MtcFault *fault, MtcSession *session, const MtcOptions *options);

@@ -8,7 +8,7 @@
 
 enum { HOST = 64, VALUE = 128 };
 
-static struct {
+typedef struct Joined {
     const MtcTransport *transport; /* NULL: alone */
     int rank, count;
     double timeout, until; /* seconds; 0: as long as it takes */
@@ -18,7 +18,11 @@ static struct {
     char *scratch;
     size_t scratch_bytes;
     bool told; /* rank 0 tells the fault, which all have */
-} joined = {.count = 1};
+} Joined;
+
+/* Sessions of a library train in threads of their own, some with other processes, some alone. */
+static __thread Joined joined = {.count = 1}, resting = {.count = 1};
+static const Joined alone = {.count = 1};
 
 int mtc_rank(void) {
     return joined.rank;
@@ -272,6 +276,38 @@ int mtc_ranks_join(MtcFault *fault, double timeout) {
     return share_hosts(fault);
 }
 
+int mtc_ranks_join_by(MtcFault *fault, int rank, int count, const int *socket, double timeout) {
+    if (joined.transport || resting.transport) {
+        for (int other = 0; other < count; other++)
+            if (other != rank)
+                close(socket[other]);
+        return mtc_fail(fault, MTC_USAGE,
+                        "a training in several processes calls this: another one cannot begin before it ends");
+    }
+    joined = (Joined){
+        .transport = &mtc_transport_tcp, .rank = rank, .count = count, .timeout = timeout, .heard = mtc_seconds()};
+    mtc_sockets_take(rank, count, socket);
+    return share_hosts(fault);
+}
+
+bool mtc_ranks_rest(void) {
+    const bool several = joined.transport != NULL;
+    if (several) {
+        resting = joined;
+        joined = alone;
+    }
+    return several;
+}
+
+/* What took the caller long is no work of this rank's that another one may have too. */
+void mtc_ranks_go_on(bool rested) {
+    if (!rested)
+        return;
+    joined = resting;
+    resting = alone;
+    joined.heard = mtc_seconds();
+}
+
 static int tell_all(MtcFault *fault, int rank, int code) {
     joined.told = joined.rank != rank;
     return joined.rank == rank ? code : mtc_fail(fault, code, "rank %d failed", rank);
@@ -334,4 +370,5 @@ void mtc_ranks_leave(int code) {
     joined.transport->close();
     free(joined.host);
     free(joined.scratch);
+    joined = alone;
 }

@@ -14,6 +14,12 @@ bool mtc_ranks_started(void); /* it was started as one of several */
 /* Joins the others. `timeout`: seconds that a rank waits for another in the midst of
  * training. */
 int mtc_ranks_join(MtcFault *fault, double timeout);
+/* The same by sockets that lead to the others already, socket[r] to rank r; they are closed when all leave, or if this one cannot join. */
+int mtc_ranks_join_by(MtcFault *fault, int rank, int count, const int *socket, double timeout);
+/* Of a library, what was joined is the calling thread's, and of others each is alone. Around functions of the caller's, who knows of no ranks,
+ * it is alone too, until they have returned. */
+bool mtc_ranks_rest(void); /* for mtc_ranks_go_on: whether it was not */
+void mtc_ranks_go_on(bool rested);
 int mtc_rank(void);
 int mtc_rank_count(void);
 int mtc_rank_here(void); /* of those on this machine, which this one is */
@@ -55,7 +61,7 @@ void mtc_ranks_at(int64_t step);
 
 /* Before a fault is told: rank 0 has the first word. False: it has told it for all. */
 bool mtc_ranks_tell(int code);
-/* The program ends with this code: with the others, or, where it failed, by ending them. */
+/* The training, or the program, ends with this code: with the others, or, where it failed, by ending them. This one is alone then. */
 void mtc_ranks_leave(int code);
 
 typedef enum MtcArrival {
@@ -78,5 +84,7 @@ typedef struct MtcTransport {
     void (*abort)(int code);
 } MtcTransport;
 extern const MtcTransport mtc_transport_mpi, mtc_transport_tcp;
+/* In place of mtc_transport_tcp.open, where the connections are there. */
+void mtc_sockets_take(int rank, int count, const int *socket);
 
 #endif

@@ -46,7 +46,7 @@ enum {
     TCP_REFUSED
 }; /* "MTC1"; the last two: rank 0's answers */
 
-static struct {
+static __thread struct {
     int rank, count;
     uint64_t job; /* told from others by it */
     int *peer;    /* sockets; -1: none */
@@ -393,17 +393,28 @@ static const char *tcp_meet(const char *host, const char *port) {
                                       : tcp_missing(host, port, JOIN_SECONDS);
 }
 
+static void tcp_begin(int rank, int count, uint64_t job) {
+    tcp.rank = rank;
+    tcp.count = count;
+    tcp.job = job;
+    tcp.peer = (int *)mtc_zeroed((size_t)count * sizeof *tcp.peer);
+    for (int other = 0; other < count; other++)
+        tcp.peer[other] = -1;
+}
+
+void mtc_sockets_take(int rank, int count, const int *socket) {
+    tcp_begin(rank, count, 0);
+    for (int other = 0; other < count; other++)
+        if (other != rank)
+            tcp.peer[other] = tcp_ready(socket[other]);
+}
+
 static const char *tcp_open(int *rank, int *count) {
     static MtcMeeting meeting;
     const char *fault = mtc_environment_read(&meeting);
     if (fault)
         return fault;
-    tcp.rank = *rank = meeting.rank;
-    tcp.count = meeting.count;
-    tcp.job = meeting.job;
-    tcp.peer = (int *)mtc_zeroed((size_t)tcp.count * sizeof *tcp.peer);
-    for (int other = 0; other < tcp.count; other++)
-        tcp.peer[other] = -1;
+    tcp_begin(*rank = meeting.rank, meeting.count, meeting.job);
     *count = tcp.count;
     return tcp_meet(meeting.host, meeting.port);
 }

@@ -10,7 +10,7 @@ import pytest
 
 import mtc
 from conftest import MTC
-from mtc.library import Generation, Sampling
+from mtc.abi import Generation, Sampling
 from test_generate import MODELS, TEXT, generate, input_text, model_of, trained  # noqa: F401 (fixtures)
 
 pytestmark = [pytest.mark.skipif(not MTC.exists(), reason="run 'make' first"), pytest.mark.quick]
