@@ -18,7 +18,7 @@ _MODULES = {
     "model": "Model compile",
     "training": "Callback EarlyStopping History",
     "errors": "CompileError CompilerMissing CompileWarning ConversionNotice TrainingWarning DataError DeviceError DivergedError "
-    "FileError FileInUse InternalError MtcError UsageError",
+    "FileError FileInUse InternalError MtcError ProcessError UsageError",
     "parameters": "Parameter Parameters",
     "dlpack": "DeviceArray from_dlpack",
     "sequential": "Sequential",

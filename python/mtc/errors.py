@@ -83,6 +83,12 @@ class DeviceError(MtcError, RuntimeError):
     code = 69
 
 
+class ProcessError(MtcError, RuntimeError):
+    """One of the processes that train together was killed, or hangs."""
+
+    code = 80
+
+
 class InternalError(MtcError):
     """A fault of mtc itself."""
 
@@ -117,6 +123,7 @@ _BY_CODE: dict[int, type[MtcError]] = {
     70: InternalError,
     73: FileError,
     74: FileError,
+    80: ProcessError,
 }
 
 

@@ -25,6 +25,10 @@ _OF_PROGRAM: Words = (
      r"\1; fit(validation_split=0.1), or early_stopping=True of an estimator, holds some back"),
     (r"the weights were saved without them$", "call fit or load first, which take them from the "
                                               "model's own data or a checkpoint of it"),
+    # Of several processes.
+    (r"--rank-timeout SECONDS waits longer, --resume goes on from the last checkpoint", "fit(..., resume=FILE) goes on from a checkpoint"),
+    (r"--resume goes on from the last checkpoint", "fit(..., resume=FILE) goes on from a checkpoint"),
+    (r"--sums (peers|nccl|host)", r"sums='\1'"),
     # What only programs do.
     (r"\n  --bad-rows skip leaves out rows that are wrong", ""),
     (r"; --bad-rows skip leaves such files out", ""),

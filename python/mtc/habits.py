@@ -10,6 +10,7 @@ from .operators import Operator, table
 from .spec import nearest
 
 _MADE = "a model has its loss, optimizer and metrics from the beginning: mtc.Sequential(layers, loss=..., optimizer=..., metrics=[...])"
+_SEVERAL = "it is said when a model is made: mtc.compile(..., gpus=2), or processes=2 on the processor; fit starts the others"
 _TARGET = "where it runs is said when it is made: target='cuda' or target='cpu'"
 _BY_ITSELF = "fit trains, and predict and evaluate are without dropout by themselves: leave it out"
 _STEPS = "fit does all steps of a training: model.fit(X, y, epochs=...)"
@@ -39,6 +40,8 @@ MODULE: Mapping[str, str] = {
     "Module": "networks are mtc.Sequential([...]), or a model file for mtc.compile",
     "ModelCheckpoint": "fit(checkpoint=FILE, save_best=True) writes it",
     "ReduceLROnPlateau": "it is a schedule: mtc.Adam(mtc.Plateau(1e-3))",
+    "DataParallel": _SEVERAL,
+    "DistributedDataParallel": _SEVERAL,
     "DataLoader": "fit takes whole arrays, and draws the batches itself",
     "TensorDataset": "fit takes whole arrays, and draws the batches itself",
     "tensor": "fit and predict take arrays of NumPy, and tensors of any library",
@@ -100,6 +103,8 @@ FIT: Mapping[str, str] = {
     "learning_rate": "it is the optimizer's: mtc.Sequential(..., optimizer=mtc.Adam(1e-3)), and model.set(lr=1e-3) changes it",
     "patience": "early_stopping=5 ends a training after so many epochs without a better one",
     "validation_freq": "validation data are evaluated after each epoch",
+    "gpus": _SEVERAL,
+    "processes": _SEVERAL,
     "workers": "the program uses all processors; OMP_NUM_THREADS says otherwise",
 }
 ARGUMENTS: Mapping[str, str] = {  # of layers

@@ -14,7 +14,7 @@ import threading
 import weakref
 from ctypes import byref, c_bool, c_char, c_double, c_void_p
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .dlpack import DeviceArray
+    from .ranks import Ranks
 
 TRAIN, TEST, VALIDATION = 0, 1, 2
 LENT_ALIGNMENT = 16
@@ -138,6 +139,16 @@ def _pointer(array: Any) -> Any:
     return array.ctypes.data
 
 
+class DataSet(NamedTuple):
+    """A data set of a session, as it was given: an address for each field, or the folder of the model's own files."""
+
+    examples: int = 0
+    fields: Sequence[Optional[int]] = ()
+    lent: Sequence[bool] = ()
+    owner: Any = None  # of what the library reads where it lies
+    folder: Union[str, os.PathLike[str], None] = None
+
+
 class Session:
     """A model on a device: weights, states, data. Each method raises what the code of its C function stands for."""
 
@@ -146,7 +157,7 @@ class Session:
         pointer = c_void_p()
         code = library.functions.mtc_create(library.model, seed, device, byref(pointer))
         self.handle: Optional[Handle] = Handle(library, pointer.value or 0)
-        self._lent: dict[int, Any] = {}  # what the library reads where it lies
+        self.data: dict[int, DataSet] = {}
         if code:
             error = by_code(code, self._text())
             self.close()
@@ -155,7 +166,7 @@ class Session:
     def close(self) -> None:
         """Ends the session, as soon as nobody reads its memory any more."""
         self.handle = None
-        self._lent = {}
+        self.data = {}
 
     def __enter__(self) -> Session:
         return self
@@ -202,17 +213,17 @@ class Session:
         except BaseException:  # Ctrl-C comes when the call returns: nobody would keep what is lent
             self.drop_data(which)
             raise
-        self._lent[which] = owner
+        self.data[which] = DataSet(examples, fields, lent, owner)
 
     def load_data(self, which: int, folder: Union[str, os.PathLike[str], None] = None) -> None:
         """The model's own split."""
         self.call("load_data", which, None if folder is None else os.fsencode(folder))
-        self._lent.pop(which, None)
+        self.data[which] = DataSet(folder=folder)
 
     def drop_data(self, which: int) -> None:
         """Forgets a data set."""
         self.call("drop_data", which)
-        self._lent.pop(which, None)
+        self.data.pop(which, None)
 
     # ---- training ----
 
@@ -228,14 +239,17 @@ class Session:
         return reports
 
     def fit(self, epochs: int, steps: Callable[..., bool], epoch: Callable[..., bool], *, pauses: bool = False,
-            every: int = 1, warn: Optional[Callable[[str], None]] = None) -> None:
+            every: int = 1, warn: Optional[Callable[[str], None]] = None, ranks: Optional[Ranks] = None) -> None:
         """Trains to the end of that epoch, counted from the first of all. ``steps(step, means)`` and
         ``epoch(epoch, means, watched)`` get addresses of doubles, must not raise, and end the training by True. ``warn(text)``
-        hears of what goes nowhere, and must not raise either."""
+        hears of what goes nowhere, and must not raise either. With ``ranks`` other processes train beside this one."""
         heard = WARN(lambda _, text: warn(text.decode("utf-8", "replace"))) if warn else WARN()
         fitting = Fitting(epochs, every, pauses, None, STEPS(lambda _, *given: steps(*given)),
                           EPOCH(lambda _, *given: epoch(*given)), heard)
-        self.call("fit", byref(fitting))
+        if ranks is None:
+            self.call("fit", byref(fitting))
+        else:
+            ranks.fit(self, fitting)
 
     def evaluate(self, which: int) -> list[float]:
         """All reports over a data set."""

@@ -24,6 +24,7 @@ from .habits import FIT, MODEL, SETTINGS, hint, unexpected
 from .library import TEST, TRAIN, VALIDATION, Library, Session, unknown
 from .library import load as load_library
 from .processes import scratch, tell_of_forks
+from .ranks import Ranks, team_of
 from .spec import nearest, whole
 from .training import (Callback, EarlyStopping, Files, History, PathLike, Plan, Training, best_file,
                        watchers_of)
@@ -38,7 +39,8 @@ T = TypeVar("T")
 
 def compile(model: PathLike, *, target: Optional[str] = None, arch: Optional[str] = None,
             batch: Optional[int] = None, precision: Optional[str] = None, schedule: Optional[str] = None,
-            recompute: Optional[bool] = None, device: int = 0, seed: Optional[int] = None, **params: float) -> Model:
+            recompute: Optional[bool] = None, device: int = 0, seed: Optional[int] = None, gpus: Optional[int] = None,
+            processes: Optional[int] = None, shards: Optional[int] = None, sums: Optional[str] = None, **params: float) -> Model:
     """Compiles a model file, or the text of one, for a device, which is opened by what first needs it.
 
     model      the path of a model file (ends in .mt), or its text (has several lines)
@@ -51,6 +53,11 @@ def compile(model: PathLike, *, target: Optional[str] = None, arch: Optional[str
                model says
     device     the number of the GPU
     seed       of initial weights, order of examples and dropout; None: the model's
+    gpus       how many GPUs train, from number 0 on: ``fit`` starts a process for each further one
+    processes  the same on the target "cpu": so many processes train, which share the processors
+    shards     parts that a batch is computed in; None: as many as GPUs or processes, which must divide it
+    sums       how GPUs add up: "peers", in each other's memory; "nccl", by NVIDIA's library; "host", through the host's
+               memory; None: the first of these that they can
     params     values for the ``param``s of the model: those that shapes depend on are compiled in, ``set`` changes the
                others
 
@@ -59,7 +66,7 @@ def compile(model: PathLike, *, target: Optional[str] = None, arch: Optional[str
     memory, the first use that needs it raises DeviceError.
     """
     made = Model(model, target=target, arch=arch, batch=batch, precision=precision, schedule=schedule, recompute=recompute,
-                 device=device, seed=seed, params=params)
+                 device=device, seed=seed, gpus=gpus, processes=processes, shards=shards, sums=sums, params=params)
     made.library  # what is wrong with the model is told here
     return made
 
@@ -84,12 +91,14 @@ class Model(Answers):
     """
 
     # No others: what is set from habit, as model.trainable = False, would do nothing. Classes derived elsewhere have their own.
-    __slots__ = ("lock", "history", "advised", "_source", "_name", "_options", "_device", "_seed", "_params", "_knobs", "_library",
+    __slots__ = ("lock", "history", "advised", "_source", "_name", "_options", "_device", "_seed", "_team", "_params", "_knobs", "_library",
                  "_session", "_closed", "_columns", "_held", "_checkpoints", "__weakref__")
 
     def __init__(self, model: Optional[PathLike] = None, *, target: Optional[str] = None, arch: Optional[str] = None,
                  batch: Optional[int] = None, precision: Optional[str] = None, schedule: Optional[str] = None,
-                 recompute: Optional[bool] = None, device: int = 0, seed: Optional[int] = None, params: Mapping[str, float] = {}, name: str = "model"):
+                 recompute: Optional[bool] = None, device: int = 0, seed: Optional[int] = None, gpus: Optional[int] = None,
+                 processes: Optional[int] = None, shards: Optional[int] = None, sums: Optional[str] = None,
+                 params: Mapping[str, float] = {}, name: str = "model"):
         self.lock = threading.RLock()
         tell_of_forks(self, Model._forked)
         self.history: Optional[History] = None
@@ -97,9 +106,12 @@ class Model(Answers):
         self.advised = True  # hears of what a program would warn of
         self._source = None if model is None else toolchain.source_of(model, name)
         self._name = name
-        self._options: dict[str, Any] = {"target": target, "arch": arch, "batch": batch, "precision": precision,
-                                         "schedule": schedule, "recompute": recompute}
         self._device = whole(device, "device", 0)
+        self._team = team_of(gpus, processes, sums, shards, self._device)
+        self._team.check(toolchain.chosen_target(target, arch, schedule))
+        parts = self._team.size if shards is None and self._team.size > 1 else shards
+        self._options: dict[str, Any] = {"target": target, "arch": arch, "batch": batch, "precision": precision,
+                                         "schedule": schedule, "recompute": recompute, "shards": parts}
         self._seed = None if seed is None else whole(seed, "seed", 0)
         self._params = {name: self._number(name, value) for name, value in params.items()}
         self._knobs: dict[str, float] = {}  # set at run time
@@ -136,7 +148,9 @@ class Model(Answers):
             changeable = self._changeable(source)
             self._knobs = {name: float(value) for name, value in self._params.items() if name in changeable}
         path = toolchain.compile_library(source, **self._compile_options())
-        return load_library(path, self._device)
+        library = load_library(path, self._device)
+        self._team.check(library.description["target"])
+        return library
 
     def _compile_options(self) -> dict[str, Any]:
         fixed = {name: value for name, value in self._params.items() if name not in self._knobs}
@@ -495,6 +509,15 @@ class Model(Answers):
     def advice(self, text: str) -> str:
         """What a program warns of, in the words of Python."""
         return of_warning(text)
+
+    @contextlib.contextmanager
+    def ranks(self) -> Iterator[Optional[Ranks]]:
+        """The processes that train beside this one, for a training whose data the session has; None: it trains alone."""
+        if self._team.size == 1:
+            yield None
+            return
+        with tempfile.TemporaryDirectory(dir=scratch()) as folder, Ranks(self.session, self._team, Path(folder)) as ranks:
+            yield ranks
 
     def _drop_data(self) -> None:
         held, self._held = self._held, set()

@@ -112,6 +112,7 @@ class NeuralNetworkGPU(Sequential):
     seed           decides initial weights, order of the examples and dropout: the same to the bit each time
     target         "cuda", "cpu", or None: a GPU where there is one and nvcc, else the processor; a warning says so once
     precision      "fp32", "tf32", "bf16" or "fp16": what products are computed in
+    gpus           how many GPUs train; on the processor processes, which share it
 
     X is [N, inputs], or images [N, ...] of as many numbers. Bytes (uint8) are divided by 255; other numbers are taken
     as they are. y is classes from 0 to outputs - 1, [N], or their one-hot rows, [N, outputs].
@@ -127,7 +128,7 @@ class NeuralNetworkGPU(Sequential):
     def __init__(self, inputs: int, hidden: Hidden, outputs: int, batch_size: int = 64, *,
                  learning_rate: Optional[float] = None, optimizer: OptimizerLike = "adam", activation: str = "relu",
                  dropout: float = 0.0, seed: Optional[int] = None, target: Optional[str] = None,
-                 precision: Optional[str] = None) -> None:
+                 precision: Optional[str] = None, gpus: Optional[int] = None, processes: Optional[int] = None) -> None:
         self.inputs = whole(inputs, "inputs, the numbers of an example,", 1)
         self.outputs = whole(outputs, "outputs, the number of classes,", 2)
         self.hidden = sizes_of(hidden)
@@ -135,7 +136,8 @@ class NeuralNetworkGPU(Sequential):
         self.target, reason = choose_target(target)
         super().__init__(layers_of(self.inputs, self.hidden, self.outputs, activation, dropout), loss="cross_entropy",
                          optimizer=optimizer_of(optimizer, learning_rate), batch=self.batch_size,
-                         input_shape=(self.inputs,), seed=seed, target=self.target, precision=precision)
+                         input_shape=(self.inputs,), seed=seed, target=self.target, precision=precision, gpus=gpus,
+                         processes=processes)
         if reason and not NeuralNetworkGPU._told:
             NeuralNetworkGPU._told = True
             warnings.warn(f"{reason}: NeuralNetworkGPU trains on the processor; with target='cpu' it does so "

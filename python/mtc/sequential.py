@@ -59,7 +59,7 @@ class Sequential(Model):
     monitor          the report that decides which weights are best: "loss", or a metric
     patience         training ends after so many evaluations without a better one
     precision        "fp32", "tf32", "bf16" or "fp16": what products are computed in
-    target, arch, schedule, recompute, device   as for mtc.compile
+    target, arch, schedule, recompute, device, gpus, processes, shards, sums   as for mtc.compile
 
     The learning rate, and a weight decay that is given, are changed by `set(lr=...)` and need no new compile; sizes do.
     Raises UsageError for layers that do not fit each other, before anything is compiled.
@@ -96,6 +96,10 @@ class Sequential(Model):
         schedule: Optional[str] = None,
         recompute: Optional[bool] = None,
         device: int = 0,
+        gpus: Optional[int] = None,
+        processes: Optional[int] = None,
+        shards: Optional[int] = None,
+        sums: Optional[str] = None,
     ) -> None:
         training = Training(
             batch=batch,
@@ -132,6 +136,10 @@ class Sequential(Model):
             schedule=schedule,
             recompute=recompute,
             device=device,
+            gpus=gpus,
+            processes=processes,
+            shards=shards,
+            sums=sums,
             seed=training.seed,
             params=knobs,
             name="sequential",

@@ -90,6 +90,11 @@ def default_target() -> Optional[str]:
     return None if present and not hidden else "cpu"
 
 
+def chosen_target(target: Optional[str] = None, arch: Optional[str] = None, schedule: Optional[str] = None) -> Optional[str]:
+    """What is compiled for; None: mtc chooses."""
+    return target if target is not None or arch or schedule else default_target()
+
+
 def run(arguments: list[str], *, cwd: Optional[Path] = None) -> subprocess.CompletedProcess[str]:
     """mtc with these arguments. Raises CompileError with its text where it fails; its warnings become Python's."""
     compiler = find_compiler()
@@ -171,10 +176,10 @@ _CHOICES = {"target": ("cuda", "cpu"), "precision": ("fp32", "tf32", "bf16", "fp
 
 def options(*, target: Optional[str] = None, arch: Optional[str] = None, batch: Optional[int] = None,
             precision: Optional[str] = None, schedule: Optional[str] = None, recompute: Optional[bool] = None,
-            set: Mapping[str, object] = {}) -> list[str]:
+            shards: Optional[int] = None, set: Mapping[str, object] = {}) -> list[str]:
     """The compiler's flags. ``target=None``: a GPU where there is one, or where ``arch`` or ``schedule`` asks for it, else the CPU."""
     flags: list[str] = []
-    chosen = target if target is not None or arch or schedule else default_target()
+    chosen = chosen_target(target, arch, schedule)
     for name, value in (("target", chosen), ("arch", arch), ("precision", precision), ("schedule", schedule)):
         if (name, value) == ("precision", "int8"):
             raise UsageError(_INT8)
@@ -186,6 +191,8 @@ def options(*, target: Optional[str] = None, arch: Optional[str] = None, batch: 
         flags += ["--batch", str(whole(batch, "batch", 1))]
     if recompute is not None:
         flags.append("--recompute" if recompute else "--no-recompute")
+    if shards is not None:
+        flags += ["--shards", str(whole(shards, "shards", 1))]
     for name, number in set.items():
         flags += ["--set", f"{name}={number_text(number, name)}"]
     return flags
@@ -196,14 +203,15 @@ def options(*, target: Optional[str] = None, arch: Optional[str] = None, batch: 
 
 def compile_library(model: AnyModel, *, target: Optional[str] = None, arch: Optional[str] = None,
                     batch: Optional[int] = None, precision: Optional[str] = None, schedule: Optional[str] = None,
-                    recompute: Optional[bool] = None, set: Mapping[str, object] = {}, name: str = "model") -> Path:
+                    recompute: Optional[bool] = None, shards: Optional[int] = None, set: Mapping[str, object] = {},
+                    name: str = "model") -> Path:
     """Compiles a model (a path, or a text that messages call ``<name>``). The same library has the same path.
 
     Served from mtc's cache it takes some hundredths of a second, else what cc or nvcc takes. Raises CompileError.
     """
     source = source_of(model, name)
     flags = options(target=target, arch=arch, batch=batch, precision=precision, schedule=schedule, recompute=recompute,
-                    set=set)
+                    shards=shards, set=set)
     folder = Path(tempfile.mkdtemp(dir=scratch()))
     made = folder / "model.so"
     try:

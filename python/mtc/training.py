@@ -25,6 +25,7 @@ from .spec import nearest
 if TYPE_CHECKING:
     from .library import Library
     from .model import Model
+    from .ranks import Ranks
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -371,7 +372,8 @@ class Training:
                 self._open_log(last)
             for callback in plan.callbacks:
                 callback.on_begin(self.model)
-            self._train()
+            with self.model.ranks() as ranks:
+                self._train(ranks)
         except BaseException as error:
             self.failed = True
             self._write_log("fault", message=str(error) or type(error).__name__)
@@ -383,13 +385,13 @@ class Training:
             raise KeyboardInterrupt(self._interruption())
         return self.history
 
-    def _train(self) -> None:
+    def _train(self, ranks: Optional[Ranks]) -> None:
         plan = self.plan
         pauses = bool(plan.callbacks or plan.early_stopping or plan.files.checkpoint or plan.files.best)
         with deferred_interrupt(self._interrupt):
             try:
                 self.session.fit(plan.epochs, self._guard(self._on_steps), self._guard(self._on_epoch), pauses=pauses,
-                                 warn=self._on_warning if self.model.advised else None)
+                                 warn=self._on_warning if self.model.advised else None, ranks=ranks)
             except MtcError:
                 if self.raised is None:
                     raise

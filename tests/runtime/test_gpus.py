@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -18,10 +19,7 @@ pytestmark = pytest.mark.quick
 USAGE, UNAVAILABLE = 64, 69
 
 
-@pytest.fixture(scope="module")
-def apart(mtc, tmp_path_factory):
-    """A program of the CPU target that takes itself for one of GPUs, $DEVICES of them (apart.c)."""
-    place = tmp_path_factory.mktemp("apart")
+def build_apart(mtc, place, name, *flags):
     (place / "m.mt").write_text(MODELS["updates"])
     source = mtc(place / "m.mt", "--target", "cpu", "--emit=c", "--shards", 4).stdout
     peers = "const char *add_peers(const MtcPeers *);\nconst char *train_peers(const MtcRun *, const MtcPeers *, int64_t);\n"
@@ -31,7 +29,13 @@ def apart(mtc, tmp_path_factory):
                 "host_view", "ranks_sum")
     wrapped = [f"-Wl,--wrap=mtc_{name}" for name in replaced]
     sources = [place / "m.c", ROOT / "tests/runtime/apart.c", ROOT / "runtime/base/device_cpu.c"]
-    return Program(build_program(place / "apart", sources, "-Wno-unknown-pragmas", *wrapped))
+    return build_program(place / name, sources, "-Wno-unknown-pragmas", *wrapped, *flags)
+
+
+@pytest.fixture(scope="module")
+def apart(mtc, tmp_path_factory):
+    """A program of the CPU target that takes itself for one of GPUs, $DEVICES of them (apart.c)."""
+    return Program(build_apart(mtc, tmp_path_factory.mktemp("apart"), "apart"))
 
 
 def test_devices_are_dealt_out_and_sums_are_staged(apart, folder):  # noqa: F811
@@ -149,6 +153,39 @@ def test_a_peer_that_stops_is_named(apart, folder):  # noqa: F811
     _, told = job.communicate(timeout=60)
     assert job.returncode == RANK_LOST and "peers\n" in told and "waits for rank 1" in told and "--resume goes on" in told, told
     assert not Path(f"/proc/{second}").exists()
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path[:0] = {paths}
+import numpy as np
+import mtc
+from mtc import ranks, toolchain
+from test_shards import MODELS
+
+toolchain.compile_library = lambda *_, **__: Path("m.so").absolute()
+begun, started = ranks.Ranks._start_one, []
+ranks.Ranks._start_one = lambda self, rank, order, files: (started.append(order["device"]), begun(self, rank, order, files))
+given = np.load("d.npz")
+with mtc.compile(MODELS["updates"], target="cuda", shards=4, seed=1, gpus=int(sys.argv[1]), sums=sys.argv[2]) as model:
+    model.fit(given["image"], given["label"], epochs=2, verbose=0)
+    model.save(sys.argv[3])
+print(started)
+"""
+
+
+def test_python_trains_on_several(mtc, stub, folder):  # noqa: F811
+    """gpus=N, each rank with a device of its own, whichever way sums go."""
+    build_apart(mtc, folder, "m.so", "-shared")
+    (folder / "script.py").write_text(SCRIPT.format(paths=[str(ROOT / name) for name in ("python", "tests/support", "tests", "tests/runtime")]))
+    for count, sums in (1, "host"), (2, "host"), (4, "host"), (2, "nccl"), (2, "peers"):
+        environment = {**os.environ, **stub, "STUB": str(folder), "DEVICES": "4", "PEERS": "yes"}
+        done = subprocess.run([sys.executable, "script.py", str(count), sums, f"w{count}{sums}"], cwd=folder, env=environment, capture_output=True,
+                              text=True, timeout=60)
+        assert (done.returncode, done.stdout) == (0, f"{list(range(1, count))}\n"), done.stderr
+    assert len({path.read_bytes() for path in folder.glob("w*")}) == 1 and len(list(folder.glob("w*"))) == 5
+    assert not [path for path in folder.iterdir() if re.fullmatch(r"\d-\d-\d+", path.name)]
 
 
 @pytest.mark.parametrize("words, message", [(["--sums", "nvlink"], "--sums is peers, nccl or host, not 'nvlink'"),
