@@ -59,12 +59,15 @@ enum {
     ATTR_HEADS = 1 << 9
 };
 
-/* What a function of the language is for. The Python package makes classes of activations, losses, optimizers and schedules. */
+/* What a function of the language is for. The Python package makes classes of activations, augmentations, mixtures, losses, optimizers and
+ * schedules. Data are an `image` where the signature says so, else of any shape. */
 typedef enum OpKind {
     KIND_FUNCTION,
-    KIND_ACTIVATION, /* of x and numbers; the result has x's shape */
-    KIND_LOSS,       /* of the prediction, the target and numbers */
-    KIND_METRIC,     /* the same, reported beside the loss; its title is scikit-learn's name */
+    KIND_ACTIVATION,   /* of x and numbers; the result has x's shape */
+    KIND_AUGMENTATION, /* of data and numbers; changes them while training */
+    KIND_MIXTURE, /* of data, their target and numbers: the data mixed, the other's target, and the share of the example's own */
+    KIND_LOSS,   /* of the prediction, the target and numbers */
+    KIND_METRIC, /* the same, reported beside the loss; its title is scikit-learn's name */
     KIND_OPTIMIZER,
     KIND_SCHEDULE, /* of the learning rate */
     KIND_INITIALISER

@@ -310,6 +310,7 @@ static Value build_color_jitter(Call *call) {
 const OpDef op_color_jitter = {
     .name = "color_jitter",
     .cls = OP_LIBRARY,
+    .kind = KIND_AUGMENTATION,
     .doc = "In training, an image [C, H, W] of the data in other colours: brightness, contrast and saturation times "
            "numbers drawn for each example, from 1 - s to 1 + s for a strength s; in this order, and each from 0 to "
            "`white` "
@@ -317,14 +318,14 @@ const OpDef op_color_jitter = {
            "evaluation the image.",
     .example = "y = color_jitter(image, brightness = 0.4, contrast = 0.4)",
     .signature =
-        "x, brightness: number in [0, 1] = 0, contrast: number in [0, 1] = 0, saturation: number in [0, 1] = 0, "
+        "x: image, brightness: number in [0, 1] = 0, contrast: number in [0, 1] = 0, saturation: number in [0, 1] = 0, "
         "white: number > 0 = 255",
     .build = build_color_jitter,
 };
 
 /* ---- operators ---- */
 
-#define AUGMENTATION(name_) BY_CHANCE(name_), .build = build_##name_
+#define AUGMENTATION(name_) BY_CHANCE(name_), .kind = KIND_AUGMENTATION, .build = build_##name_
 
 const OpDef op_random_crop = {
     AUGMENTATION(random_crop),
@@ -332,7 +333,7 @@ const OpDef op_random_crop = {
            "its size again; in the mode \"reflect\" with what a mirror in its first and its last pixels shows. In "
            "evaluation the image.",
     .example = "y = random_crop(image, 1)",
-    .signature = "x, padding: size, mode: string = \"zeros\"",
+    .signature = "x: image, padding: size, mode: string = \"zeros\"",
 };
 
 const OpDef op_random_flip = {
@@ -341,16 +342,17 @@ const OpDef op_random_flip = {
            "`alternate`, half of the examples in the first epoch, the others in the second, and so on by turns, of "
            "which an image has one: a second would undo it, and is refused. In evaluation the image.",
     .example = "y = random_flip(image)",
-    .signature = "x, alternate: bool = false",
+    .signature = "x: image, alternate: bool = false",
 };
 
 const OpDef op_cutout = {
     .name = "cutout",
     .cls = OP_LIBRARY,
+    .kind = KIND_AUGMENTATION,
     .doc = "In training, an image [C, H, W] of the data with 0 in a square of `size` around a random pixel, as far as "
            "it lies "
            "inside; in evaluation the image.",
     .example = "y = cutout(image, 2)",
-    .signature = "x, size: size",
+    .signature = "x: image, size: size",
     .build = build_cutout,
 };

@@ -146,7 +146,7 @@ static Value build_cutmix(Call *call) {
     return several(g, select(g, inside, next_example(g, x), x), next_example(g, mix.target), share);
 }
 
-#define MIX .cls = OP_LIBRARY, .signature = "x, target, alpha: number > 0 = 1"
+#define MIX .cls = OP_LIBRARY, .kind = KIND_MIXTURE
 
 #define RESULTS                                                                                                        \
     " Gives three values: what is learned from, the other's target, and the share s, drawn for each example from "     \
@@ -155,6 +155,8 @@ static Value build_cutmix(Call *call) {
 const OpDef op_mixup = {
     MIX,
     .name = "mixup",
+    .title = "MixUp",
+    .signature = "x, target, alpha: number > 0 = 1",
     .doc = "In training, s times x, data of any shape, and 1 - s times that of the next example of the batch." RESULTS,
     .example = "y, other, s = mixup(image, label, 0.2)",
     .build = build_mixup,
@@ -163,6 +165,8 @@ const OpDef op_mixup = {
 const OpDef op_cutmix = {
     MIX,
     .name = "cutmix",
+    .title = "CutMix",
+    .signature = "x: image, target, alpha: number > 0 = 1",
     .doc = "In training, an image [C, H, W] of the data with a box of that of the next example of the batch, around a "
            "random pixel; 1 - s is the box's share of the pixels." RESULTS,
     .example = "y, other, s = cutmix(image, label)",

@@ -50,8 +50,8 @@ const char *op_title(Arena *arena, const OpDef *op) {
 
 /* The kinds that the Python package makes classes of. */
 static bool is_class(const OpDef *op) {
-    return op->kind == KIND_ACTIVATION || op->kind == KIND_LOSS || op->kind == KIND_OPTIMIZER ||
-           op->kind == KIND_SCHEDULE;
+    return op->kind == KIND_ACTIVATION || op->kind == KIND_AUGMENTATION || op->kind == KIND_MIXTURE ||
+           op->kind == KIND_LOSS || op->kind == KIND_OPTIMIZER || op->kind == KIND_SCHEDULE;
 }
 
 static void print_op(const OpDef *op, Text *out) {

@@ -4,9 +4,9 @@
 #include "op/table.h"
 
 static const char *const kind_name[] = {
-    [KIND_FUNCTION] = "function",       [KIND_ACTIVATION] = "activation", [KIND_LOSS] = "loss",
-    [KIND_METRIC] = "metric",           [KIND_OPTIMIZER] = "optimizer",   [KIND_SCHEDULE] = "schedule",
-    [KIND_INITIALISER] = "initialiser",
+    [KIND_FUNCTION] = "function",       [KIND_ACTIVATION] = "activation",     [KIND_LOSS] = "loss",
+    [KIND_METRIC] = "metric",           [KIND_OPTIMIZER] = "optimizer",       [KIND_SCHEDULE] = "schedule",
+    [KIND_INITIALISER] = "initialiser", [KIND_AUGMENTATION] = "augmentation", [KIND_MIXTURE] = "mixture",
 };
 
 static void put_string(Text *out, const char *string) {

@@ -138,11 +138,12 @@ static Value build_rotate(Call *call) {
 const OpDef op_rotate = {
     .name = "rotate",
     .cls = OP_LIBRARY,
+    .kind = KIND_AUGMENTATION,
     .doc = "In training, an image [C, H, W] of the data turned about its middle by an angle that is drawn for each "
            "example, from -degrees to degrees; counter-clockwise above 0. Between pixels it is linear, outside of the "
            "image `fill`. In evaluation the image.",
     .example = "y = rotate(image, 15)",
-    .signature = "x, degrees: number in [0, 180], fill: number = 0",
+    .signature = "x: image, degrees: number in [0, 180], fill: number = 0",
     .build = build_rotate,
 };
 
@@ -273,6 +274,7 @@ static Value build_random_resized_crop(Call *call) {
 const OpDef op_random_resized_crop = {
     .name = "random_resized_crop",
     .cls = OP_LIBRARY,
+    .kind = KIND_AUGMENTATION,
     .doc =
         "In training, a part of an image [C, H, W] of the data at another size: `size` pixels, or [rows, columns], by "
         "default the image's own. The part is drawn for each example: its share of the image within `scale`, by "
@@ -281,6 +283,6 @@ const OpDef op_random_resized_crop = {
         "that "
         "size.",
     .example = "y = random_resized_crop(image, scale = [0.5, 1])",
-    .signature = "x, size = none, scale: list = none, ratio: list = none",
+    .signature = "x: image, size = none, scale: list = none, ratio: list = none",
     .build = build_random_resized_crop,
 };

@@ -66,6 +66,7 @@ class Layer(Spec, abstract=True):
     definition: ClassVar[str] = ""  # functions of the language that its line calls
     trained: ClassVar[bool] = False  # it has weights
     views: ClassVar[bool] = False  # the same numbers in another shape
+    mixes: ClassVar[bool] = False  # its line gives the target of the example that was mixed in, and the share of the own one, too
 
     if TYPE_CHECKING:
         name: Optional[str] = keyword(default=None, kw_only=True)

@@ -30,6 +30,7 @@ from .spec import (
 
 RESERVED = set("fn repeat in if else assert return and or not true false none x y sample_weight loss prediction".split())
 NAME = r"\w+(\.\w+)*"
+OTHER, SHARE = "other", "share"  # of a layer that mixes examples: the target of the example that was mixed in, the share of the own one
 
 
 class Training(Spec):
@@ -146,6 +147,7 @@ class ModelBlock:
         self._names = Names(layers, reserved)
         self._places: List[Place] = []
         self._trained: Dict[int, str] = {}
+        self.mixed: Optional[Place] = None  # the layer that mixes examples
 
     def stack(self, layers: Sequence[Layer], x: Value) -> Value:
         """Adds the lines of layers, one after the other."""
@@ -154,6 +156,7 @@ class ModelBlock:
             place = Place(layer, f"{prefix}{index + 1}", *self._names.of(layer))
             self._places.append(place)
             self._check_once(place)
+            self._check_mixed(place)
             self.define(layer.definition)
             x = layer.build(self, x)
             self._places.pop()
@@ -165,7 +168,8 @@ class ModelBlock:
         if layer.trained and name != value:
             expression = f"{expression[:-1]}, name = {quoted(name)})"
         changed = shape != x.shape and max(len(shape), len(x.shape)) > 1
-        self.lines.append(Line(value, expression, shape_text(shape) if changed else ""))
+        names = f"{value}, {OTHER}, {SHARE}" if layer.mixes else value
+        self.lines.append(Line(names, expression, shape_text(shape) if changed else ""))
         return Value(value, shape, None, x.from_data and layer.views, f"layer {number} ({name})", layer)
 
     def define(self, definition: str) -> None:
@@ -184,6 +188,17 @@ class ModelBlock:
         first = self._trained.setdefault(id(place.layer), place.number)
         if first != place.number:
             raise self.fail(f"stands in the network as layer {first} too; layers share no weights: make a second one")
+
+    def _check_mixed(self, place: Place) -> None:
+        """The loss knows two targets, of examples that all layers behind it see mixed."""
+        if not place.layer.mixes:
+            return
+        if self.mixed:
+            raise self.fail(f"mixes examples that layer {self.mixed.number}, {self.mixed.layer!r}, has mixed already; the loss is of two "
+                            "examples: leave one of the layers out")
+        if len(self._places) > 1:
+            raise self.fail("mixes what the whole network sees: it stands among its first layers, not in another layer")
+        self.mixed = place
 
 
 class Network(NamedTuple):
@@ -211,7 +226,8 @@ class Network(NamedTuple):
 
     @property
     def _reserved(self) -> Set[str]:
-        return RESERVED | {knob.name for knob in self.optimizer.knobs} | set(self.reported)
+        own = {OTHER, SHARE} if any(layer.mixes for layer in every(self.layers)) else set()
+        return RESERVED | {knob.name for knob in self.optimizer.knobs} | set(self.reported) | own
 
     def text(self, compiled: bool = False) -> str:
         """The model file. `compiled`: what is compiled, which has no seed and the usual numbers of the knobs, so
@@ -227,7 +243,7 @@ class Network(NamedTuple):
             *model.definitions,
             block("data", self._data(x, y)),
             block("model", model.lines),
-            block("train", self._train(output, reports) + training.lines()),
+            block("train", self._train(self._loss(model, output), reports) + training.lines()),
         ]
         return "\n".join(parts)
 
@@ -292,11 +308,19 @@ class Network(NamedTuple):
         metric = operator and self.loss.metrics.get(operator["name"])
         return replace(metric, called=True) if metric else None
 
-    def _train(self, output: Value, reports: Sequence[str]) -> List[Line]:
+    def _loss(self, model: ModelBlock, output: Value) -> str:
+        """The loss in the words of the language; of mixed examples, of both, each by its share."""
+        if model.mixed and self.normalize_target:
+            raise UsageError(f"normalize_target does not go with {model.mixed.layer!r}, which mixes examples with their y as they are: "
+                             "give y that is normalized")
+        own = self.loss.write(output, "normalize(y)" if self.normalize_target else "y")
+        return f"{SHARE} * {own} + (1 - {SHARE}) * {self.loss.write(output, OTHER)}" if model.mixed else own
+
+    def _train(self, loss: str, reports: Sequence[str]) -> List[Line]:
         watched = ("loss", *self.reported)
         if self.training.monitor not in (None, *watched):
             raise UsageError(f"monitor is one of {', '.join(map(repr, watched))}, not {self.training.monitor!r}")
-        lines = [Line("loss", self.loss.write(output, "normalize(y)" if self.normalize_target else "y"))]
+        lines = [Line("loss", loss)]
         if reports:
             lines.append(Line("metric", reports[0] if len(reports) == 1 else value_text(list(reports))))
         if self.weighted:

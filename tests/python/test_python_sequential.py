@@ -18,6 +18,7 @@ import pytest
 
 import mtc
 from conftest import MTC
+from mtc import augmentation
 from mtc import layers as layer_module
 from mtc import losses as loss_module
 from mtc import operators
@@ -281,6 +282,8 @@ LAYERS = [  # a layer, the shape that it reads, the shape that it gives
     (mtc.ColorJitter(0.4, contrast=0.2, white=1), IMAGE, IMAGE),
     (mtc.Rotate(30, fill=1), IMAGE, IMAGE),
     (mtc.RandomResizedCrop((3, 5), scale=(0.5, 1)), IMAGE, (*IMAGE[:1], 3, 5)),
+    (mtc.MixUp(0.2), SEQUENCE, SEQUENCE),
+    (mtc.CutMix(name="p.q"), IMAGE, IMAGE),
     (mtc.Residual([mtc.LayerNorm(8), mtc.SelfAttention(8, 1)]), SEQUENCE, SEQUENCE),
     (mtc.Residual([mtc.Linear(8, 3)], shortcut=[mtc.Linear(8, 3)]), SEQUENCE, (6, 3)),
 ]
@@ -717,6 +720,58 @@ def test_trains():
         assert network.path == library and history["accuracy"][-1] > 0.95
         assert network.score(x, y) > 0.95 and network.predict_proba(x).shape == (256, 2)
         assert "value = 0.5" in network.generated  # as the source says
+
+
+# ---- examples that are mixed ----
+
+
+def test_changes_of_the_data_are_those_of_the_table():
+    """A class of each, and its shapes by what the table says of the data."""
+    names = {kind: set(operators.named(kind)) for kind in ("augmentation", "mixture")}
+    assert set(augmentation.AUGMENTATIONS) == names["augmentation"] and set(augmentation.MIXTURES) == names["mixture"]
+    assert mtc.MixUp.takes == "..." and mtc.CutMix.takes == mtc.Rotate.takes == mtc.RandomCrop.takes == "channels rows columns"
+
+
+@pytest.mark.parametrize("loss, own", [
+    ("cross_entropy", "cross_entropy(linear1, {})"),
+    (mtc.CrossEntropy(0.1), "cross_entropy(linear1, {}, label_smoothing = 0.1)"),
+    ("soft_cross_entropy", "cross_entropy(linear1, {})"),
+    ("bce", "bce(linear1, {}, from_logits = true)"),
+    (mtc.Huber(2), "huber(linear1, {}, delta = 2)"),
+], ids=str)
+def test_the_loss_is_of_both_examples(loss, own):
+    network = mtc.Sequential([mtc.MixUp(0.5), mtc.Linear(4, 3)], loss, batch=5, target="cpu")
+    assert f"loss      = share * {own.format('y')} + (1 - share) * {own.format('other')}\n" in network.source
+    assert_formatted(network.source)
+    classes, yes = "cross_entropy" in own, "bce" in own
+    assert network.description["prediction"] == {"shape": [3], "classes": classes, "yes": yes}
+
+
+def test_mixed_examples_are_learned_from():
+    """In evaluation nothing is mixed: what is right then, is more than what is in training."""
+    random = np.random.default_rng(0)
+    y = random.integers(0, 3, 300)
+    X = (random.normal(size=(300, 3)) / 2 + 3 * np.eye(3)[y]).astype("f4")
+    network = mtc.Sequential([mtc.MixUp(), mtc.Linear(3, 3)], optimizer=mtc.Adam(0.05), batch=30, seed=1, target="cpu")
+    history = network.fit(X, y, epochs=8, validation_data=(X, y), verbose=0)
+    assert network.score(X, y) == pytest.approx(history["val_accuracy"][-1]) and history["val_accuracy"][-1] > 0.98
+    assert history["val_loss"][-1] < 0.8 * history["loss"][-1] and history["accuracy"][-1] < 0.95
+
+
+MIXED_WRONGLY = {
+    "layer 2 (cutmix1): CutMix(alpha=1.0) mixes examples that layer 1, MixUp(alpha=1.0), has mixed already": ([mtc.MixUp(), mtc.CutMix()], {}),
+    "layer 1 (cutmix1): CutMix(alpha=1.0) takes [channels, rows, columns], but the input gives [4]": ([mtc.CutMix()], {"input_shape": 4}),
+    "layer 1.1 (mixup1): MixUp(alpha=1.0) mixes what the whole network sees": ([mtc.Residual([mtc.MixUp()])], {}),
+    "normalize_target does not go with MixUp(alpha=1.0)": ([mtc.MixUp()], {"loss": "mse", "normalize_target": True}),
+    "the name 'share' has another meaning in the text": ([mtc.MixUp(), mtc.ReLU(name="share")], {}),
+}
+
+
+@pytest.mark.parametrize("message", MIXED_WRONGLY)
+def test_what_cannot_be_mixed(message):
+    layers, options = MIXED_WRONGLY[message]
+    with pytest.raises(mtc.UsageError, match=re.escape(message)):
+        mtc.Sequential([*layers, mtc.Flatten()], **{"input_shape": (1, 2, 2), **options})
 
 
 # ---- what the loss takes as y ----
