@@ -124,7 +124,8 @@ def _as_array(value: Any, what: str) -> NDArray[Any]:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         if isinstance(value, (list, tuple)):
-            raise DataError(f"{what}: the examples of the list have different shapes, or are no numbers") from None
+            raise DataError(f"{what}: the examples of the list have different shapes, or are no numbers; those of a field have one shape: fill "
+                            "shorter ones up, sequences with a number that stands for nothing else") from None
         raise DataError(f"{what}: no array can be made of {type(value).__name__}: {error}") from None
 
 
@@ -162,6 +163,9 @@ def _shape_hint(field: Field, shape: Sequence[int], what: str) -> str:
         return f"; one-hot rows become class numbers by {what}.argmax(axis=-1)"
     if shape == wanted or shape == (_elements(field),):
         return f"; a single example is {what}[None]"
+    if field["classes"] and len(shape) == 1 and len(wanted) == 1 and not field["predicts"]:
+        return (f"; the model answers for each of {wanted[0]} positions: for one answer, last=True of a recurrent layer or a mean over the "
+                "positions leaves one row")
     if len(shape) == 2 and shape[0] == _elements(field):
         return f"; examples are rows: {what}.T"
     if len(shape) > 2 and shape[:-1] == wanted:

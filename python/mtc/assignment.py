@@ -122,7 +122,9 @@ def everything(fields: Sequence[Field], X: Any, y: Any, weight: Any = None,
         given = by_name(columns, names, what[0])
     elif y is None and labels:
         missing = ", ".join(f"'{field['name']}' {type_text(field)}" for field in labels)
-        raise UsageError(f"{what[1]} is missing: the model needs {missing}")
+        alike = [field["shape"] for field in inputs] == [field["shape"] for field in labels]
+        hint = f"; where the network is to give what it reads, {what[0]} is both" if alike else ""
+        raise UsageError(f"{what[1]} is missing: the model needs {missing}{hint}")
     else:
         given = {**assign(inputs, X, what[0]), **({} if y is None else assign(labels, y, what[1]))}
     return _weighted(fields, _complete(given, needed, what[0]), weight, what[2])

@@ -29,6 +29,7 @@ _OF_PROGRAM: Words = (
     (r"--rank-timeout SECONDS waits longer, --resume goes on from the last checkpoint", "fit(..., resume=FILE) goes on from a checkpoint"),
     (r"--resume goes on from the last checkpoint", "fit(..., resume=FILE) goes on from a checkpoint"),
     (r"--sums (peers|nccl|host)", r"sums='\1'"),
+    (r"(does not hold the weights of this model: .* different)$", r"\1; load(FILE, partial=True) takes those that fit"),
     # What only programs do.
     (r"\n  --bad-rows skip leaves out rows that are wrong", ""),
     (r"; --bad-rows skip leaves such files out", ""),

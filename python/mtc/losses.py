@@ -129,7 +129,8 @@ class BCE(Loss):
         """f32[n]"""
         if len(output.shape) != 1:
             given = f"{output.maker} gives {shape_text(output.shape)}"
-            raise UsageError(f"the loss BCE takes a vector [n] of scores, but {given}")
+            raise UsageError(f"the loss BCE takes a vector [n] of scores, but {given}: put mtc.Flatten() behind it; "
+                             "y may have its shape all the same")
         return super().target(output)
 
     def write(self, output: Value, y: str) -> str:

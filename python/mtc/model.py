@@ -623,7 +623,11 @@ class Model(Answers):
         from .weightfile import read_weights
 
         own = self.params
-        found = read_weights(path)
+        try:
+            found = read_weights(path)
+        except DataError:
+            self.session.load(path)  # which knows other formats, and how their weights are had
+            raise
         fitting = {name: found[name] for name in found if name in own and own[name].shape == found[name].shape}
         if not fitting:
             raise DataError(f"{os.fspath(path)}: none of its tensors has the name and shape of one of the model's")

@@ -26,7 +26,7 @@ class _Recurrent(Layer, abstract=True):
         super().__post_init__()
         if self.last and self.bidirectional:
             kind = type(self).__name__
-            raise UsageError(f"{kind}: with bidirectional=True there is no last row that has read all; leave out last=True")
+            raise UsageError(f"{kind}: with bidirectional=True there is no last row that has read all; leave out last=True; mtc.Mean(0) behind it makes one row of all")
 
     @property
     def width(self) -> int:

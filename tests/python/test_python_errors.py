@@ -79,7 +79,8 @@ IMAGE_IS = "field 'image' is u8[3, 8, 8], which takes whole numbers 0 to 255"
      f"X: {(X < 0).sum()} elements are masked; fill them, or leave those examples out"),
     (X * 1j, Y, mtc.DataError, "X: complex numbers are not supported; give real and imaginary parts as two arrays"),
     (np.zeros(X.shape, "M8[s]"), Y, mtc.DataError, "X: expected numbers, got datetime64[s] [50, 2, 3]"),
-    ([[1, 2], [3]], Y, mtc.DataError, "X: the examples of the list have different shapes, or are no numbers"),
+    ([[1, 2], [3]], Y, mtc.DataError, "X: the examples of the list have different shapes, or are no numbers; those of a field have one shape: fill shorter ones up, sequences with a "
+     "number that stands for nothing else"),
     ("abc", Y, mtc.DataError, "X: expected an array, got str"),
     (X, np.full(50, 3), mtc.DataError, "y: example 0 is 3; " + Y_IS),
     (X, np.arange(50) % 3 + 1, mtc.DataError, "y: example 2 is 3; " + Y_IS + "; they seem to begin with 1: subtract it"),
@@ -314,13 +315,15 @@ def test_gpus_that_are_hidden(visible, target, monkeypatch):
 
 def test_files(model, of_line, tmp_path):
     (tmp_path / "text").write_text("no weights")
+    (tmp_path / "network.onnx").write_bytes(b"\x08\x08\x12\x07pytorch")
     of_line.save(tmp_path / "other")
     before = model.state_dict()
     for call, kind, text in (
             (lambda: model.load(tmp_path / "nothing"), mtc.FileError, "nothing: cannot open: No such file or directory"),
             (lambda: model.load(tmp_path / "text"), mtc.DataError, "text: is not a safetensors file"),
             (lambda: model.load(tmp_path / "other"), mtc.DataError, "does not hold the weights of this model: 4 missing, 2 unexpected\n  h.weight: is "),
-            (lambda: model.load(tmp_path / "text", partial=True), mtc.DataError, "text: no safetensors file, or a damaged one"),
+            (lambda: model.load(tmp_path / "text", partial=True), mtc.DataError, "text: is not a safetensors file: its first 8 bytes"),
+            (lambda: model.load(tmp_path / "network.onnx", partial=True), mtc.DataError, "is not a safetensors file, but a network of ONNX"),
             (lambda: model.load(tmp_path / "other", partial=True), mtc.DataError, "none of its tensors has the name and shape of one of the"),
             (lambda: model.load(tmp_path / "nothing", partial=True), mtc.FileError, "nothing: cannot read: No such file"),
             (lambda: model.fit(X, Y, resume=tmp_path / "other"), mtc.DataError, "does not hold the weights of this model"),
@@ -496,6 +499,34 @@ def test_a_fork_can_make_its_own():
 
 
 # ---- what else new users do ----
+
+
+def test_networks_that_answer_otherwise():
+    """What the first networks of other kinds meet, each told with what to do: an answer for each position, an autoencoder, a head of
+    other classes."""
+    text = mtc.Sequential([mtc.Embedding(5, 4), mtc.GRU(4, 3), mtc.Linear(3, 2)], input_shape=(6,), target="cpu")
+    with pytest.raises(mtc.DataError, match="the model answers for each of 6 positions: for one answer, last=True of a recurrent layer"):
+        text.fit(np.zeros((20, 6), "i4"), np.zeros(20, "i4"))
+    repeats = mtc.Sequential([mtc.Flatten(), mtc.Linear(6, 6), mtc.Reshape((2, 3))], "mse", input_shape=(2, 3), target="cpu")
+    with pytest.raises(mtc.UsageError, match=r"y is missing: the model needs 'y' f32\[2, 3\]; where the network is to give what it reads, X is both"):
+        repeats.fit(X)
+    with pytest.raises(mtc.UsageError, match=r"takes a vector \[n\] of scores, but .* gives \[2, 3\]: put mtc.Flatten\(\) behind it"):
+        mtc.Sequential(repeats, "bce", input_shape=(2, 3))
+
+
+def test_weights_of_another_head(tmp_path):
+    first, second = (mtc.Sequential([mtc.Linear(3, n, name="head")], target="cpu") for n in (4, 2))
+    first.save(tmp_path / "first.safetensors")
+    with pytest.raises(mtc.DataError, match=r"of this model: 2 different; load\(FILE, partial=True\) takes those that fit\n  head.weight: expected"):
+        second.load(tmp_path / "first.safetensors")
+
+
+@pytest.mark.parametrize("name, cure", [
+    ("CSVLogger", "fit(log=FILE)"), ("TensorBoard", "--tensorboard"), ("LearningRateScheduler", "model.set(lr=...)"), ("ZeroPadding2D", "padding= of mtc.Conv2d"),
+    ("RandomZoom", "mtc.RandomResizedCrop"), ("to_categorical", "soft_cross_entropy")])
+def test_habits_of_keras(name, cure):
+    with pytest.raises(AttributeError, match=re.escape(cure)):
+        getattr(mtc, name)
 
 
 def test_what_the_c_compiler_said(tmp_path, monkeypatch):
