@@ -74,13 +74,14 @@ class Library:
         """A file that no other training writes meanwhile, of a program or of this package: the lock of runtime/base/lock.h.
         Raises FileInUse: another one does; which, and how it may be called, the text says."""
         lock = c_void_p()
-        refusal = self.functions.mtc_lock_file(what.encode(), os.fsencode(path), byref(lock))
-        if refusal:
-            raise FileInUse(self._taken(refusal).decode("utf-8", "replace"))
-        try:
+        try:  # Ctrl-C comes when the call returns: the file would stay locked
+            refusal = self.functions.mtc_lock_file(what.encode(), os.fsencode(path), byref(lock))
+            if refusal:
+                raise FileInUse(self._taken(refusal).decode("utf-8", "replace"))
             yield
         finally:
-            self.functions.mtc_unlock_file(lock)
+            if lock:
+                self.functions.mtc_unlock_file(lock)
 
 
 _loaded: dict[tuple[Path, int], Library] = {}

@@ -188,6 +188,23 @@ def test_a_file_that_another_training_writes(argument, model, other, tmp_path):
     assert os.listdir(tmp_path) == [path.name]
 
 
+def test_an_interrupt_leaves_no_file_locked(model, monkeypatch, tmp_path):
+    """Ctrl-C that comes while a file is being locked is raised when the call has returned."""
+    functions, path = model.library.functions, tmp_path / "w.safetensors"
+    locked = functions.mtc_lock_file
+
+    def interrupted(*arguments):
+        locked(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(functions, "mtc_lock_file", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*DATA, epochs=1, verbose=0, checkpoint=path)
+    monkeypatch.undo()
+    model.fit(*DATA, epochs=1, verbose=0, checkpoint=path)
+    assert os.listdir(tmp_path) == [path.name]
+
+
 @pytest.mark.parametrize("argument", ["checkpoint", "save_best"])
 def test_what_a_killed_training_left_goes(argument, model, tmp_path):
     """Not what a process that lives is writing, and what has another name."""
