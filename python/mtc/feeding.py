@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import os
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Union
 
@@ -68,7 +69,7 @@ def load(session: Session, split: str, folder: Union[str, os.PathLike[str], None
 
 def divide(session: Session, given: Given, part: float) -> tuple[Given, Given]:
     """A part of the examples, which the session's seed draws, and before it the rest: each in their order."""
-    if not 0 < part < 1:
+    if not isinstance(part, numbers.Real) or not 0 < part < 1:
         raise UsageError(f"validation_split is a part between 0 and 1, not {part!r}")
     arrays: dict[str, NDArray[Any]] = {}
     for field in session.description["fields"]:

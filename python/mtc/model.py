@@ -363,7 +363,7 @@ class Model(Answers):
 
     def fit(self, X: Any = None, y: Any = None, *rest: NoReturn, epochs: Optional[int] = None, validation_data: Any = None,
             validation_split: float = 0.0, sample_weight: Any = None,
-            callbacks: Union[Callback, Callable[..., Any], Sequence[Any]] = (),
+            callbacks: Union[None, Callback, Callable[..., Any], Sequence[Any]] = (),
             verbose: Union[int, str] = "auto", early_stopping: Union[None, bool, int, EarlyStopping] = None,
             checkpoint: Optional[PathLike] = None, save_best: Union[bool, PathLike] = False,
             resume: Optional[PathLike] = None, log: Optional[PathLike] = None, seed: Optional[int] = None,

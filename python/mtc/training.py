@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import json
 import math
+import numbers
 import os
 import signal
 import threading
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Callable, Collection, Iterator, Mapping, 
 from . import outputs
 from .errors import FileError, MtcError, TrainingWarning, UsageError, users_frame
 from .habits import EARLY_STOPPING, hint
-from .spec import nearest
+from .spec import nearest, whole
 
 if TYPE_CHECKING:
     from .library import Library
@@ -141,12 +142,11 @@ class EarlyStopping:
         if unknown:
             name, known = next(iter(unknown)), ("monitor", "patience", "restore_best", "min_delta")
             raise TypeError(f"EarlyStopping has no argument '{name}'{hint(name, EARLY_STOPPING, known)}")
-        if isinstance(patience, bool) or not isinstance(patience, int) or patience < 1:
-            raise UsageError(f"patience is a whole number of epochs, 1 or more, not {patience!r}")
+        patience = whole(patience, "patience, epochs without a better one,", 1)
         if monitor is not None and not isinstance(monitor, str):
             raise UsageError(f"monitor is the name of a report, such as 'val_loss', not {monitor!r}; "
                              f"early_stopping={monitor!r} is a patience")
-        if not min_delta >= 0:
+        if not isinstance(min_delta, numbers.Real) or not min_delta >= 0:
             raise UsageError(f"min_delta is 0 or more, not {min_delta!r}")
         self.monitor, self.patience, self.restore_best, self.min_delta = monitor, patience, restore_best, min_delta
 
@@ -157,20 +157,18 @@ class EarlyStopping:
 
 def as_early_stopping(given: Union[None, bool, int, EarlyStopping]) -> Optional[EarlyStopping]:
     """None or False: none; True: with its defaults; a number: its patience."""
-    if given is None or given is False:
-        return None
-    if given is True:
-        return EarlyStopping()
-    if isinstance(given, EarlyStopping):
+    if given is None or isinstance(given, EarlyStopping):
         return given
-    if isinstance(given, int):
-        return EarlyStopping(patience=given)
+    if type(given).__name__ in ("bool", "bool_"):
+        return EarlyStopping() if given else None
+    if isinstance(given, numbers.Integral):
+        return EarlyStopping(patience=int(given))
     raise UsageError(f"early_stopping is a number of epochs or an mtc.EarlyStopping, not {given!r}")
 
 
 def watchers_of(callbacks: Any, early_stopping: Union[None, bool, int, EarlyStopping]) -> tuple[list[Callback], Optional[EarlyStopping]]:
     """The callbacks, and when to stop, which may stand among them as in Keras. Raises UsageError."""
-    given = callbacks if isinstance(callbacks, Sequence) else [callbacks]
+    given = callbacks if isinstance(callbacks, Sequence) else [] if callbacks is None else [callbacks]
     among = [each for each in given if isinstance(each, EarlyStopping)]
     rules = [rule for rule in (*among, as_early_stopping(early_stopping)) if rule]
     if len(rules) > 1:

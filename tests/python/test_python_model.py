@@ -193,6 +193,14 @@ def test_early_stopping_monitors_what_is_asked_for(model, data):
     assert history.epochs == [1, 2, 3] and history.best_epoch == 1
 
 
+@pytest.mark.parametrize("given, patience", [
+    (np.int64(2), 2), (mtc.EarlyStopping(patience=np.int32(2)), 2), (np.True_, 5), (np.False_, None), (None, None)], ids=str)
+def test_early_stopping_by_numbers_of_numpy(model, data, given, patience):
+    """As searches over settings give them; callbacks=None are none, as in Keras."""
+    history = model.set(lr=0).fit(*data, validation_data=data, epochs=8, early_stopping=given, callbacks=None, verbose=0)
+    assert history.epochs[-1] == (8 if patience is None else patience + 1)
+
+
 def test_checkpoint_and_resume(data, tmp_path):
     """A training that goes on from a checkpoint in another process's model ends with the same bytes."""
     first, last = tmp_path / "first.safetensors", tmp_path / "last.safetensors"
