@@ -115,7 +115,11 @@ int import_model(Diag *diag, const Options *o) {
         VEC_PUSH(arena, &sizes, ((AxisSize){o->settings.at[i].name, o->settings.at[i].value}));
     if (promises_else(diag, output, ".mt", "a model (.mt)", NULL))
         return EXIT_USAGE;
-    ImportRequest request = {
-        .input = o->input, .output = output, .sizes = sizes.at, .size_count = sizes.count, .force = o->force};
+    ImportRequest request = {.input = o->input,
+                             .output = output,
+                             .sizes = sizes.at,
+                             .size_count = sizes.count,
+                             .force = o->force,
+                             .flat = o->flat};
     return import_onnx(diag, &request);
 }

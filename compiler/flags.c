@@ -86,6 +86,7 @@ const Flag flags[] = {
     VALUE("--rename", 0, "FILE", FLAG_STRING, rename, WEIGHTS,
           "rules for the names, one in a line: layers.*.fc -> h.*.linear"),
     SWITCH("--force", 0, force, IMPORTING, "replace the model and the weights that are there"),
+    SWITCH("--flat", 0, flat, IMPORTING, "write each block out, also those that repeat"),
 
     SWITCH("--summary", 0, summary, INFORMATION, "print layers, shapes, parameters, arithmetic and memory"),
     SWITCH("--operators", 0, operators, INFORMATION, "print the reference of all operators and functions"),

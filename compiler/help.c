@@ -31,7 +31,7 @@ static const char COMPILE_USAGE[] =
     "       mtc gradcheck MODEL.mt [--set NAME=VALUE]... [FLAG]...\n"
     "       mtc tokens TEXT... --tokenizer tokenizer.json -o train.bin\n"
     "       mtc weights MODEL.pt -o MODEL.safetensors [--key NAME] [--rename FILE]\n"
-    "       mtc import MODEL.onnx [-o MODEL.mt] [--set AXIS=SIZE]... [--force]\n"
+    "       mtc import MODEL.onnx [-o MODEL.mt] [--set AXIS=SIZE]... [--force] [--flat]\n"
     "\n"
     "Compiles a description of a neural network and its training into one native program. The model\n"
     "file - is standard input. 'mtc plot' draws the curves of trainings, from their logs. 'mtc explain'\n"

@@ -59,6 +59,7 @@ typedef struct Options {
     bool weights;            /* mtc weights: convert a file of PyTorch */
     bool import;             /* mtc import: an ONNX file as a model */
     bool force;              /* what is there is replaced */
+    bool flat;               /* import: blocks that repeat are written out */
     VEC(const char *) files; /* logs, texts, weights */
     const char *tokenizer;   /* path of its file */
     int learn;               /* a tokenizer of so many tokens is made; 0: none */

@@ -105,13 +105,15 @@ static const char *constant_text(Importer *im, const Value *value, const Extents
 /* ---- statements ---- */
 
 void state(Importer *im, const char *names, const char *expression) {
-    Statement statement = {names, expression};
+    const Statement statement = {.names = names, .before = expression, .node = -1};
     VEC_PUSH(im->arena, &im->statements, statement);
 }
 
-static const char *expression_text(Importer *im, const Expression *e, const char *statement) {
-    return e->layer ? arena_printf(im->arena, "%s%s%s", e->before, layer_text(im, e->layer, statement), e->after)
-                    : e->before;
+const char *statement_text(Importer *im, const Statement *s) {
+    if (!s->call)
+        return s->before;
+    const char *name = strcmp(s->path, s->names) == 0 ? "" : arena_printf(im->arena, ", name = \"%s\"", s->path);
+    return arena_printf(im->arena, "%s%s%s)%s", s->before, s->call, name, s->after);
 }
 
 static const char *maker_word(Importer *im, const Value *value) {
@@ -128,23 +130,28 @@ const char *named(Importer *im, Value *value) {
     const char *name = e->layer ? layer_identifier(im, e->layer) : NULL;
     if (!name)
         name = identifier(im, value->name, maker_word(im, value));
-    state(im, name, expression_text(im, e, name));
+    Statement statement = {
+        .names = name, .before = e->before, .after = e->after, .node = value->maker ? value->maker->number : -1};
+    if (e->layer)
+        layer_take(im, e->layer, &statement);
+    VEC_PUSH(im->arena, &im->statements, statement);
     *e = (Expression){.before = name, .after = "", .strength = ATOM, .extents = e->extents};
     value->stated = true;
     return name;
 }
 
 /* Its expression may go into another one. */
-static bool may_join(const Value *value) {
+static bool may_join(const Importer *im, const Value *value) {
     const Expression *e = &value->expression;
-    return !value->stated && value->uses == 1 && !value->output && e->depth < DEEPEST_PART &&
+    const bool kept = value->maker && value->maker->number == im->keep;
+    return !value->stated && !kept && value->uses == 1 && !value->output && e->depth < DEEPEST_PART &&
            strlen(e->before) + (e->layer ? strlen(e->layer->call) : 0) <= LONGEST_PART;
 }
 
 /* In the shape that it is computed in. */
 static const char *raw_text(Importer *im, Value *value, Strength strength) {
     const Expression *e = &value->expression;
-    if (e->layer || !may_join(value))
+    if (e->layer || !may_join(im, value))
         return named(im, value);
     return e->strength < strength ? arena_printf(im->arena, "(%s)", e->before) : e->before;
 }
@@ -183,7 +190,7 @@ const char *operand_beside(Importer *im, Value *value, const Shape *result, Stre
 
 static Expression wrapped(Importer *im, Value *value, const char *before, const char *after) {
     Expression e = value->expression;
-    if (!may_join(value)) {
+    if (!may_join(im, value)) {
         named(im, value);
         e = value->expression;
     }

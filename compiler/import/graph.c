@@ -351,8 +351,9 @@ static void run_import(Importer *im) {
 }
 
 /* From the beginning, with or without a batch. False: im->why. */
-static bool attempt(Importer *im, bool batched) {
-    const Importer fresh = {.diag = im->diag, .arena = im->arena, .request = im->request, .model = im->model};
+static bool attempt(Importer *im, bool batched, int keep) {
+    const Importer fresh = {
+        .diag = im->diag, .arena = im->arena, .request = im->request, .model = im->model, .keep = keep};
     *im = fresh;
     im->batched = batched;
     im->values = names_new(im);
@@ -365,13 +366,26 @@ static bool attempt(Importer *im, bool batched) {
     return true;
 }
 
-bool import_graph(Importer *im) {
-    if (attempt(im, true))
+static bool attempt_either(Importer *im) {
+    if (attempt(im, true, -1))
         return true;
     /* A file that fixes how many examples there are may mean no batch at all: then all of it is one example. */
     const char *why = im->why;
-    if (im->examples && attempt(im, false))
+    if (im->examples && attempt(im, false, -1))
         return true;
     im->why = why;
     return false;
+}
+
+bool import_graph(Importer *im) {
+    if (!attempt_either(im))
+        return false;
+    if (im->request->flat)
+        return true;
+    /* The last of equal blocks may lack its last row, whose value only what follows needs, and so has in it. */
+    const int keep = missing_row(im), saved = fold_repeats(im);
+    const Importer first = *im;
+    if (keep >= 0 && (!attempt(im, first.batched, keep) || fold_repeats(im) <= saved))
+        *im = first;
+    return true;
 }

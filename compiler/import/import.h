@@ -15,6 +15,7 @@ typedef struct ImportRequest {
     const AxisSize *sizes;
     int size_count;
     bool force; /* files that are there are replaced */
+    bool flat;  /* blocks that repeat are written out */
 } ImportRequest;
 
 /* "a/NAME.mt" of "b/NAME.onnx" is "NAME.mt": in the folder that mtc runs in. */

@@ -131,9 +131,22 @@ struct Node {
     bool needed; /* for an output of the graph */
 };
 
+/* A row of the model block, "h = relu(linear(x, 10, name = "fc"))": names, before, call, after. */
 typedef struct Statement {
-    const char *names, *expression;
+    const char *names;
+    const char *before;        /* all of the expression, where it has no weights */
+    const char *call, *after;  /* "linear(x, 10", of which name and ")" are missing; NULL: it has no weights */
+    const char *path;          /* what its weights are called by */
+    int first_weight, weights; /* of the importer's */
+    int node;                  /* the number of that whose value it is; -1: of none */
+    bool repeats;              /* `before` is the head of a repeat, "repeat i in 0..4 {", and `call` the row in it */
 } Statement;
+
+/* "block(x)", its rows, and what it returns. */
+typedef struct Function {
+    const char *head, *result;
+    VEC(Statement) statements;
+} Function;
 
 struct Importer {
     Diag *diag;
@@ -145,14 +158,17 @@ struct Importer {
     struct NameTable *values, *taken, *weight_names;
     VEC(Value *) inputs;
     VEC(Value *) outputs;
+    VEC(Function) functions;
     VEC(Statement) statements;
     VEC(Weight) weights;
     VEC(const char *) warnings;
-    bool batched;     /* the first axis of each input is the batch */
-    int64_t examples; /* that the file fixes; 0: any */
-    size_t folded;    /* elements that folding has made: bounded */
-    bool *sizes_used; /* of the request's sizes */
-    Node *at;         /* whose turn it is; NULL: none */
+    const char *index; /* of repeats; NULL: there was none */
+    int keep;          /* the node whose value gets a name, though one other alone needs it; -1: none */
+    bool batched;      /* the first axis of each input is the batch */
+    int64_t examples;  /* that the file fixes; 0: any */
+    size_t folded;     /* elements that folding has made: bounded */
+    bool *sizes_used;  /* of the request's sizes */
+    Node *at;          /* whose turn it is; NULL: none */
     jmp_buf refused;
     const char *why; /* of the refusal */
 };
@@ -243,6 +259,7 @@ void give_constant(Importer *im, Node *node, const Tensor *tensor);
 void give_view(Importer *im, Node *node, Value *value, const Shape *shape);
 const char *number_text(Importer *im, double number);
 void state(Importer *im, const char *names, const char *expression);
+const char *statement_text(Importer *im, const Statement *statement); /* what stands behind the sign */
 /* An output of the graph gets a name, in its own shape. */
 void name_output(Importer *im, Value *value);
 bool is_number(const Value *value, double *number); /* it is one known number */
@@ -254,7 +271,8 @@ const Tensor *weight_of(const Node *node, int input);
 Layer *layer_new(Importer *im, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void layer_add(Layer *layer, const char *name, const Tensor *tensor);
 Expression layer_expression(Importer *im, Layer *layer);
-const char *layer_text(Importer *im, Layer *layer, const char *statement);
+/* Its weights become those of the importer, and its call that of the statement. */
+void layer_take(Importer *im, const Layer *layer, Statement *statement);
 /* The name of the statement that a layer stands in. */
 const char *layer_identifier(Importer *im, const Layer *layer);
 /* A weight of its own, in a statement; its name there. */
@@ -284,8 +302,17 @@ const Operator *operator_for(Importer *im, const NodeProto *node);
 /* False: it is refused, im->why says why. */
 bool import_graph(Importer *im);
 
+/* ---- blocks that repeat (repeat.c) ---- */
+
+/* Makes functions of them. How many rows there are less. */
+int fold_repeats(Importer *im);
+/* The node that is for a further block what the last row of the others is, and whose value has no name; -1: there is none. */
+int missing_row(Importer *im);
+
 /* ---- the result (write.c) ---- */
 
+/* The operand of a last activation, where the loss is of that: scores of classes; NULL: there is none. */
+const Value *scores_of(const Value *output);
 int write_import(Importer *im);
 
 #endif

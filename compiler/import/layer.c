@@ -75,15 +75,17 @@ const char *layer_identifier(Importer *im, const Layer *layer) {
     return identifier(im, flat, word);
 }
 
-const char *layer_text(Importer *im, Layer *layer, const char *statement) {
-    const char *wanted = path_in_file(im, layer), *path = free_path(im, layer, wanted ? wanted : statement);
-    for (int i = 0; i < 4 && layer->weight[i]; i++) {
-        Weight weight = {arena_printf(im->arena, "%s.%s", path, layer->weight_name[i]), layer->weight[i], false};
+void layer_take(Importer *im, const Layer *layer, Statement *s) {
+    const char *wanted = path_in_file(im, layer);
+    s->path = free_path(im, layer, wanted ? wanted : s->names);
+    s->call = arena_printf(im->arena, "%s%s", layer->call, layer->may_bias && !layer->has_bias ? ", bias = false" : "");
+    s->first_weight = im->weights.count;
+    for (; s->weights < 4 && layer->weight[s->weights]; s->weights++) {
+        const int i = s->weights;
+        Weight weight = {arena_printf(im->arena, "%s.%s", s->path, layer->weight_name[i]), layer->weight[i], false};
         names_add(im, im->weight_names, weight.name, (void *)(uintptr_t)weight.name);
         VEC_PUSH(im->arena, &im->weights, weight);
     }
-    return arena_printf(im->arena, "%s%s%s)", layer->call, layer->may_bias && !layer->has_bias ? ", bias = false" : "",
-                        strcmp(path, statement) == 0 ? "" : arena_printf(im->arena, ", name = \"%s\"", path));
 }
 
 /* ---- weights in statements of their own ---- */
@@ -93,11 +95,16 @@ static const char *state_weight(Importer *im, Tensor *tensor, const Extents *ext
     const char *name = identifier(im, called, "w");
     path = unique(im, im->weight_names, *path ? path : name, LONGEST_PATH);
     Weight weight = {path, tensor_as(im, tensor, extents), !tensor->trained};
+    const Statement statement = {.names = name,
+                                 .before = "",
+                                 .call = arena_printf(im->arena, "weight(%s", sizes_text(im, extents)),
+                                 .after = "",
+                                 .path = path,
+                                 .first_weight = im->weights.count,
+                                 .weights = 1,
+                                 .node = -1};
     VEC_PUSH(im->arena, &im->weights, weight);
-    state(im, name,
-          strcmp(path, name) == 0
-              ? arena_printf(im->arena, "weight(%s)", sizes_text(im, extents))
-              : arena_printf(im->arena, "weight(%s, name = \"%s\")", sizes_text(im, extents), path));
+    VEC_PUSH(im->arena, &im->statements, statement);
     tensor->statement = name;
     tensor->stated = *extents;
     return name;

@@ -40,12 +40,11 @@ typedef struct Goal {
     const char *type;          /* of the target */
 } Goal;
 
-/* The operand of a last activation, where the loss is of that: scores of classes, or of yes and no. */
-static const char *before_last(const Value *output, const char *operator) {
+const Value *scores_of(const Value *output) {
     const Node *maker = output->maker;
-    if (!maker || strcmp(maker->proto->op_type, operator) != 0 || !maker->input[0]->stated)
-        return NULL;
-    return maker->input[0]->expression.before;
+    const bool softmax =
+        maker && (strcmp(maker->proto->op_type, "Softmax") == 0 || strcmp(maker->proto->op_type, "LogSoftmax") == 0);
+    return softmax && maker->input[0]->stated ? maker->input[0] : NULL;
 }
 
 static const char *f32_text(Importer *im, const Extents *extents) {
@@ -54,9 +53,9 @@ static const char *f32_text(Importer *im, const Extents *extents) {
 
 static Goal goal_of(Importer *im, const Value *output) {
     const Extents extents = text_extents(&output->shape);
-    const char *softmax = before_last(output, "Softmax"), *logs = before_last(output, "LogSoftmax");
+    const Value *scores = scores_of(output);
     Goal goal = {.prediction = output->expression.before};
-    goal.scores = softmax ? softmax : logs ? logs : goal.prediction;
+    goal.scores = scores ? scores->expression.before : goal.prediction;
     if (output->element == REAL && extents.rank == 1 && extents.size[0] > 1) {
         goal.target = identifier(im, "label", "label");
         goal.type = arena_printf(im->arena, "class[%lld]", (long long)extents.size[0]);
@@ -108,11 +107,31 @@ static void put_data(Importer *im, Text *out, const Goal *goal) {
     text_puts(out, "}\n\n");
 }
 
+static void put_functions(Importer *im, Text *out) {
+    for (int f = 0; f < im->functions.count; f++) {
+        const Function *function = &im->functions.at[f];
+        Rows rows = {0};
+        for (int i = 0; i < function->statements.count; i++)
+            add_row(im, &rows, function->statements.at[i].names, "=", statement_text(im, &function->statements.at[i]));
+        text_printf(out, "fn %s {\n", function->head);
+        put_rows(out, &rows);
+        text_printf(out, "  return %s\n}\n\n", function->result);
+    }
+}
+
 static void put_model(Importer *im, Text *out) {
     Rows rows = {0};
     text_puts(out, "model {\n");
-    for (int i = 0; i < im->statements.count; i++)
-        add_row(im, &rows, im->statements.at[i].names, "=", im->statements.at[i].expression);
+    for (int i = 0; i < im->statements.count; i++) {
+        const Statement *statement = &im->statements.at[i];
+        if (!statement->repeats) {
+            add_row(im, &rows, statement->names, "=", statement_text(im, statement));
+            continue;
+        }
+        put_rows(out, &rows);
+        text_printf(out, "  %s\n    %s\n  }\n", statement->before, statement->call);
+        rows.count = 0;
+    }
     put_rows(out, &rows);
     text_puts(out, "}\n\n");
 }
@@ -231,6 +250,7 @@ int write_import(Importer *im) {
     const Goal goal = goal_of(im, im->outputs.at[0]);
     put_banner(im, &out, path_base(weights));
     put_data(im, &out, &goal);
+    put_functions(im, &out);
     put_model(im, &out);
     put_train(im, &out, &goal);
     if (!may_write(im, path, OUTPUT_TEXT) || (im->weights.count && !may_write(im, weights, OUTPUT_WEIGHTS)))
