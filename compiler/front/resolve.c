@@ -3,8 +3,12 @@
 #include "front/habits.h"
 #include "op/table.h"
 
-const char *const running_numbers[] = {"steps_per_epoch", "total_steps"};
-const int running_number_count = 2;
+const char *const running_numbers[] = {
+#define WORD(word, token)
+#define RUNNING(word) word,
+#include "support/words.def"
+};
+const int running_number_count = sizeof running_numbers / sizeof *running_numbers;
 
 enum { MAX_LISTED = 12 };
 

@@ -73,9 +73,10 @@ const char *shown(Importer *im, const char *name) {
 /* Words of the language, which name no value, and those that a training knows. */
 static bool is_word(const char *name) {
     static const char *const words[] = {
-        "fn",         "repeat", "in",   "if",    "else",  "assert",  "return", "and",   "or",    "not",
-        "true",       "false",  "none", "layer", "param", "include", "data",   "model", "train", "steps_per_epoch",
-        "total_steps"};
+#define WORD(word, token) word,
+#define RUNNING(word) word,
+#include "support/words.def"
+    };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], name) == 0)
             return true;
