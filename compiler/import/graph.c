@@ -155,6 +155,10 @@ static void read_values(Importer *im) {
     for (int i = 0; i < im->request->size_count; i++)
         if (!im->sizes_used[i])
             refuse(im, "--set %s: no axis of an input is called so", im->request->sizes[i].name);
+    if (!im->inputs.count)
+        refuse(im, "it has no inputs: what it computes is the same for every example. An input that is an initializer "
+                   "too is taken "
+                   "for a weight");
     find_batch(im);
     make_fields(im);
 }

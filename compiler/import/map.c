@@ -289,8 +289,24 @@ static const char *bound_text(Importer *im, Node *node, int input, const char *n
                : arena_printf(im->arena, ", %s = %s", called, number_text(im, bound));
 }
 
+/* An attribute, as old versions have it, or an input. False: it is not known. */
+static bool known_bound(Importer *im, Node *node, int input, const char *name, double *bound) {
+    if (input < node->inputs && node->input[input])
+        return is_number(node->input[input], bound);
+    *bound = real_attribute(im, node, name, 0);
+    return attribute(im, node, name) != NULL;
+}
+
+/* Bounds that are the wrong way round leave the upper one, whatever the operand: Min(max, Max(min, x)). */
+static bool bounds_cross(Importer *im, Node *node) {
+    double low, high;
+    return known_bound(im, node, 1, "min", &low) && known_bound(im, node, 2, "max", &high) && low > high;
+}
+
 void clip_rule(Importer *im, Node *node) {
-    const char *low = bound_text(im, node, 1, "min", "low", -INFINITY),
+    const bool cross = bounds_cross(im, node);
+    const char *low = cross ? bound_text(im, node, 2, "max", "low", INFINITY)
+                            : bound_text(im, node, 1, "min", "low", -INFINITY),
                *high = bound_text(im, node, 2, "max", "high", INFINITY);
     if (!*low && !*high) {
         give_view(im, node, node->input[0], &node->input[0]->shape);

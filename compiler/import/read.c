@@ -170,8 +170,11 @@ static const char *external_path(Importer *im, const char *location, const char 
                strerror(errno));
     const size_t length = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
     if (location[0] == '/' || strncmp(folder, path, length) != 0 || path[length] != '/')
-        refuse(im, "tensor '%s': its data are in '%s', which is not in the folder of the model: it is not read", name,
-               shown(im, location));
+        refuse(im,
+               "tensor '%s': its data are in '%s', which is not in the folder of the model: it is not read. The file "
+               "is '%s'; "
+               "copy it into that folder, and let the model say its name alone",
+               name, shown(im, location), shown(im, path));
     return arena_strdup(im->arena, path);
 }
 
