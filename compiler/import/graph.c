@@ -301,6 +301,9 @@ static void import_node(Importer *im, Node *node) {
     if (!fold(im, node))
         node->operator->rule(im, node);
     check_outputs(im, node);
+    for (int i = 0; i < node->outputs; i++)
+        if (node->output[i])
+            note_width(node, node->output[i]);
     im->at = NULL;
 }
 

@@ -85,6 +85,9 @@ typedef struct Expression {
 
 typedef struct Node Node;
 
+/* What the language computes a whole number as: one in a range that it knows, one of 32 bits, or in f32. */
+typedef enum Width { BOUNDED, ANY_WHOLE, UNKNOWN_WIDTH, IN_REAL } Width;
+
 typedef struct Value {
     const char *name; /* in the file */
     Element element;
@@ -96,6 +99,7 @@ typedef struct Value {
     bool output;
     int uses;
     Node *maker; /* NULL: an input or an initializer */
+    Width width; /* of what a node makes */
     bool is_field;
     const char *field; /* its name in the text */
     int type;          /* of its elements in the file */
@@ -301,6 +305,12 @@ const char *weight_path(Importer *im, const char *name);
 const Operator *operator_for(Importer *im, const NodeProto *node);
 /* False: it is refused, im->why says why. */
 bool import_graph(Importer *im);
+
+/* ---- rows that are looked up (row.c) ---- */
+
+void note_width(const Node *node, Value *value); /* that the node makes */
+/* The index of a row, as a whole number of the language. */
+const char *row_text(Importer *im, Value *index, int64_t rows);
 
 /* ---- blocks that repeat (repeat.c) ---- */
 

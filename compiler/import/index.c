@@ -289,14 +289,15 @@ void gather_rule(Importer *im, Node *node) {
     warn_of_rows_from_behind(im, index);
     const Tensor *table = x->constant;
     if (table && table->trained && table->uses == 1 && table->extents.rank == 2) {
-        Layer *layer = layer_new(im, "embedding(%s, %lld, %lld", operand(im, index, OR),
+        Layer *layer = layer_new(im, "embedding(%s, %lld, %lld", row_text(im, index, x->shape.all.size[0]),
                                  (long long)x->shape.all.size[0], (long long)x->shape.all.size[1]);
         layer_add(layer, "weight", table);
         give(im, node, 0, REAL, &shape, layer_expression(im, layer));
         return;
     }
     const char *rows = operand(im, x, OR);
-    give(im, node, 0, x->element, &shape, text_expression(im, ATOM, "gather(%s, %s)", rows, operand(im, index, OR)));
+    give(im, node, 0, x->element, &shape,
+         text_expression(im, ATOM, "gather(%s, %s)", rows, row_text(im, index, x->shape.all.size[axis])));
 }
 
 /* ---- pad and tile ---- */

@@ -498,6 +498,34 @@ def test_infinity_bounds_nothing(import_file):
     assert "= clamp(x, high = 0.1)" in import_file(content)
 
 
+@pytest.mark.parametrize("kind, nodes, rows", [
+    (7, [onnx.node("Add", ["x", "one"], ["i"])], lambda x: x + 1),
+    (7, [onnx.node("Sub", ["five", "x"], ["d"]), onnx.node("Unsqueeze", ["d", "one"], ["u"]), onnx.node("Squeeze", ["u", "one"], ["i"])],
+     lambda x: 5 - x),
+    (1, [onnx.node("Cast", ["x"], ["i"], to=7)], np.trunc),
+    (1, [onnx.node("Floor", ["x"], ["f"]), onnx.node("Cast", ["f"], ["c"], to=6), onnx.node("Max", ["c", "one"], ["i"])],
+     lambda x: np.maximum(np.floor(x), 1))])
+def test_indices_that_are_computed_in_f32(kind, nodes, rows, import_file, evaluated):
+    """The language looks up by whole numbers: they become some again."""
+    whole = [onnx.tensor("one", np.array([1])), onnx.tensor("five", np.array(5))]
+    nodes = [*nodes, onnx.node("Gather", ["w", "i"], ["y"])]
+    x = np.array([[0, 3, 1], [2, 2, 4]], np.int64) if kind == 7 else F4([[0.5, 3.2, 1], [2.9, 2, 4.4]])
+
+    def content(size):
+        return onnx.model(nodes, [onnx.value("x", ["N", 3], kind)], [onnx.value("y", ["N", 3, 2])], [*whole, onnx.tensor("w", some(size, 2))])
+
+    text = import_file(content(6), "--force")
+    assert "== iota(6))" in text
+    np.testing.assert_allclose(evaluated(text, [x]), some(6, 2)[rows(x).astype(int)], rtol=1e-6)
+
+
+def test_more_rows_than_are_compared(import_file):
+    content = onnx.model([onnx.node("Add", ["x", "one"], ["i"]), onnx.node("Gather", ["w", "i"], ["y"], "look")], [onnx.value("x", ["N", 3], 7)],
+                         [onnx.value("y", ["N", 3, 2])], [onnx.tensor("one", np.array(1)), onnx.tensor("w", some(5000, 2))])
+    report = import_file(content, code=65)
+    assert "node 1, 'look' (Gather): it looks up one of 5000 rows by an index that the language computes in f32" in report
+
+
 def test_graphs_without_inputs(import_file):
     content = onnx.model([onnx.node("Relu", ["w"], ["y"])], [], [onnx.value("y", [3])], [onnx.tensor("w", some(3))])
     assert "it has no inputs: what it computes is the same for every example" in import_file(content, code=65)
