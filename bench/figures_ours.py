@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from measured import MTC, OUT, ROOT, json_lines, progress, run
+from measured import MTC, OUT, ROOT, json_lines, native_architecture, progress, run, with_all_instructions
 
 FOLDER = OUT / "figures"
 CORES = len(os.sched_getaffinity(0))
@@ -97,8 +97,8 @@ def written(name, target, arch, **values):
 
 
 def nvcc_program(name, source, arch, *flags):
-    return Program(name, ("nvcc", "-std=c++17", "-O3", f"-arch={arch or 'native'}", "-Ikernels_lib", "-Iruntime", "-Ibench",
-                          *flags, source))
+    code = with_all_instructions(arch) if arch else native_architecture()
+    return Program(name, ("nvcc", "-std=c++17", "-O3", f"-arch={code}", "-Ikernels_lib", "-Iruntime", "-Ibench", *flags, source))
 
 
 def operation_name(expression):
@@ -137,7 +137,7 @@ class Ours:
         return nvcc_program("copies", "bench/copies.cu", self.arch)
 
     def attention_library(self):
-        return nvcc_program("attention.so", "bench/attention.cu", self.arch and self.arch.removesuffix("a") + "a" or "native",
+        return nvcc_program("attention.so", "bench/attention.cu", self.arch,
                             '-DCASES="attention_speed.inc"', "-shared", "-Xcompiler", "-fPIC")
 
     def programs(self, part):

@@ -147,10 +147,15 @@ def layer_times(found, target, key):
     return [None if b is None else b - a for a, b in zip([0, *times], times)] if None not in times else [None] * len(times)
 
 
+def added(value):
+    """What is less than nothing is the noise of the two times that it is the difference of."""
+    return "in the noise" if value is not None and value <= 0 else microseconds(value)
+
+
 def layers(part):
     found = by_target(part["rows"], "blocks")
     columns = [layer_times(found, target, key) for target in ("fp32", "bf16", "cpu") for key in ("us", "torch_us")]
-    rows = [[name, *(microseconds(column[i]) for column in columns), ratio(columns[4][i] / columns[0][i])]
+    rows = [[name, *(added(column[i]) for column in columns), ratio(columns[4][i] / columns[0][i])]
             for i, name in enumerate(LAYERS)]
     whole = ["whole", *("" if None in column else microseconds(sum(column)) for column in columns),
              ratio(sum(columns[4]) / sum(columns[0]))]

@@ -33,6 +33,16 @@ def has_gpu():
     return bool(shutil.which("nvidia-smi")) and subprocess.run(["nvidia-smi", "-L"], capture_output=True).returncode == 0
 
 
+def native_architecture():
+    """nvcc's own "native" is code for sm_90 without the instructions of its GPUs."""
+    capability = run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]).split()[0]
+    return with_all_instructions("sm_" + capability.replace(".", ""))
+
+
+def with_all_instructions(architecture):
+    return "sm_90a" if architecture == "sm_90" else architecture
+
+
 def device_name(cuda):
     if cuda:
         return run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]).strip().splitlines()[0]
