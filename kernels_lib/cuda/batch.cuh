@@ -52,10 +52,11 @@ static inline __device__ Batch batch_of_examples(const MtcRun &run, int64_t firs
     return {&run, nullptr, first, (int)rows, (int)rows, run.clock[0] + 1, run.reports + slot * reports};
 }
 
-/* The shard that the clock shows, of `size` examples where there are as many, in the batch of `whole` of its step. */
-static inline __device__ Batch batch_of_shard(const MtcRun &run, const int64_t (&clock)[3], int size, int whole,
-                                              int reports) {
-    Batch batch = batch_of_step(run, clock, 0, whole, reports);
+/* The shard that the clock shows, of `size` examples where there are as many, in the batch of `whole` of its step, which is so many
+ * steps ahead of the clock. */
+static inline __device__ Batch batch_of_shard(const MtcRun &run, const int64_t (&clock)[3], int64_t ahead, int size,
+                                              int whole, int reports) {
+    Batch batch = batch_of_step(run, clock, ahead, whole, reports);
     const int64_t shard = run.clock[MTC_SHARD], row = shard - run.clock[MTC_FIRST_SHARD];
     const int64_t before = shard * size, left = batch.rows - before;
     const int rows = (int)(left < 0 ? 0 : left < size ? left : size);
@@ -63,7 +64,7 @@ static inline __device__ Batch batch_of_shard(const MtcRun &run, const int64_t (
     batch.rows = batch.ordered = rows;
     batch.before = batch.rows ? before : 0;
     batch.first += batch.before;
-    batch.reports = run.reports + (clock[2] * run.clock[MTC_SHARDS] + row) * reports;
+    batch.reports = run.reports + ((clock[2] + ahead) * run.clock[MTC_SHARDS] + row) * reports;
     return batch;
 }
 

@@ -63,7 +63,7 @@ template <class Common> __device__ Batch batch_of(const Work &work) {
         return batch_of_examples(run, work.at, work.rows, work.slot, Common::reports);
     const int64_t clock[3] = {run.clock[0], run.clock[1], run.clock[2]};
     if constexpr (Common::whole > 0)
-        return batch_of_shard(run, clock, Common::batch, Common::whole, Common::reports);
+        return batch_of_shard(run, clock, work.at, Common::batch, Common::whole, Common::reports);
     else
         return batch_of_step(run, clock, work.at, Common::batch, Common::reports);
 }
@@ -207,11 +207,12 @@ static inline cudaError_t ask_for_cluster(const Launch &launch, cudaLaunchConfig
     return cudaSuccess;
 }
 
-/* `tiles` tiles. The launch may begin while the one before still runs, where it can wait for its end. */
-static inline cudaError_t launch_tiles(const Launch &launch, Work work, int tiles, cudaStream_t stream) {
+/* `tiles` tiles. The launch may begin `early`, while the one before still runs, where it can wait for its end. */
+static inline cudaError_t launch_tiles(const Launch &launch, Work work, int tiles, cudaStream_t stream,
+                                       bool early = true) {
     cudaLaunchAttribute attributes[2] = {};
     attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[0].val.programmaticStreamSerializationAllowed = early;
     cudaLaunchConfig_t config = {};
     config.stream = stream;
     work.end = work.tile + tiles;
@@ -299,15 +300,16 @@ template <class Step> cudaError_t set_run(const MtcRun *run) {
         .error;
 }
 
-/* Phases 0 .. last. */
-template <class Step> cudaError_t launch_phases(Work work, int last, cudaStream_t stream) {
+/* Phases 0 .. last. A kernel reads ahead of its gate what no phase of its own step writes: where launches of another kind come before
+ * that may write it, the first does not begin `early`. */
+template <class Step> cudaError_t launch_phases(Work work, int last, cudaStream_t stream, bool early = true) {
     const Launch *launches = launches_of(Step());
     Attempt attempt;
     for (int k = 0, phase = -1; k < Step::launches; k++) {
         work.beside = launches[k].beside;
         phase += !work.beside;
         if (phase <= last)
-            attempt.then([&] { return launch_tiles(launches[k], work, launches[k].tiles, stream); });
+            attempt.then([&] { return launch_tiles(launches[k], work, launches[k].tiles, stream, early || k > 0); });
         work.maps += launches[k].in_turns;
     }
     return attempt.error;

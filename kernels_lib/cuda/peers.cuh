@@ -161,11 +161,11 @@ class AmongPeers {
     Unrolled graphs;
     int count = 0; // of the peers that the graphs are for
 
-    /* With the maps of operands that were found before. */
-    template <class Step> static cudaError_t enqueue_phases(OperandMaps *maps, cudaStream_t stream) {
-        Work work = {true};
+    /* With the maps of operands that were found before, so many steps ahead of the clock. */
+    template <class Step> static cudaError_t enqueue_phases(OperandMaps *maps, int64_t ahead, cudaStream_t stream) {
+        Work work = {true, ahead};
         work.maps = maps;
-        return launch_phases<Step>(work, Step::launches, stream);
+        return launch_phases<Step>(work, Step::launches, stream, false);
     }
 
     template <class Shard, class Update>
@@ -173,14 +173,15 @@ class AmongPeers {
         auto enqueue = [&](int steps, cudaStream_t stream) {
             Attempt attempt;
             for (int step = 0; step < steps; step++)
-                attempt.then([&] { return enqueue_phases<Shard>(maps[0], stream); })
+                attempt.then([&] { return enqueue_phases<Shard>(maps[0], step, stream); })
                     .then([&] { return launch_peer_sums(peers, stream); })
-                    .then([&] { return enqueue_phases<Update>(maps[1], stream); })
-                    .then([&] {
-                        advance_clock<<<1, 3, 0, stream>>>(1);
-                        return cudaGetLastError();
-                    });
-            return attempt.error;
+                    .then([&] { return enqueue_phases<Update>(maps[1], step, stream); });
+            return attempt
+                .then([&] {
+                    advance_clock<<<1, 3, 0, stream>>>(steps);
+                    return cudaGetLastError();
+                })
+                .error;
         };
         return graphs.capture_all(Shard::launches + Update::launches, enqueue);
     }

@@ -30,6 +30,7 @@
 #include "cuda/math.cuh"     // relu, sigmoid ...
 #include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
 #include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
+#include "cuda/peers.cuh"    // their sums over several GPUs of a host
 #include "cuda/repeated.cuh" // a kernel again and again, alone
 #include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
 #include "cuda/shard.cuh"    // the shards of a batch, and their sums
@@ -417,6 +418,7 @@ static const Part parts[] = {
 static Repeated<Train> repeated;
 
 static Recorded shard_launches, update_launches;
+static AmongPeers among;
 
 // the gradients of the shard that the clock shows
 static const char *train_shard(const MtcRun *run) {
@@ -443,6 +445,7 @@ static const char *prepare(const MtcRun *) {
 static void release() {
     shard_launches.release();
     update_launches.release();
+    among.release();
     repeated.release();
 }
 
@@ -558,6 +561,15 @@ static const char *update(const MtcRun *run) {
 
 static const char *add_sums(void *to, const void *from, int64_t count) {
     return add_reals(to, from, count);
+}
+
+static const char *add_sums_over_peers(const MtcPeers *peers) {
+    return add_over_peers(peers);
+}
+
+// steps of which each GPU computes one shard
+static const char *train_among(const MtcRun *run, const MtcPeers *peers, int64_t steps) {
+    return among.train<Train, Update>(run, peers, steps);
 }
 
 // ---- evaluation ---------------------------------------------------------------------------------------------
@@ -800,6 +812,8 @@ const MtcModel mtc_model = {
     .train_shard = train_shard,
     .update = update,
     .add_sums = add_sums,
+    .add_over_peers = add_sums_over_peers,
+    .train_among = train_among,
 };
 
 // ---- main ---------------------------------------------------------------------------------------------------
