@@ -27,6 +27,7 @@ SUBJECTS = ["compiler", "runtime", "kernels", "python", "models", "project"]
 sys.path[:0] = map(str, [ROOT / "python", ROOT / "tools", ROOT / "tests" / "support", *(ROOT / "tests" / name for name in SUBJECTS)])
 
 from cuda_front_end import front_end_of_cuda  # noqa: E402
+from gpus_here import visible_gpus  # noqa: E402
 
 FULL_CC = os.environ.get("CC", "cc")
 ANY_BYTES = {"encoding": "utf-8", "errors": "surrogateescape"}
@@ -37,7 +38,16 @@ def pytest_addoption(parser):
     parser.addoption("--limit", type=int, default=300, metavar="SECONDS", help="what a test may take at most [300]")
 
 
+def spread_over_gpus():
+    """Workers of pytest-xdist begin with different GPUs, where there are several. All of them see all."""
+    worker, gpus = os.environ.get("PYTEST_XDIST_WORKER"), visible_gpus()
+    if worker and len(gpus) > 1:
+        first = int(worker.removeprefix("gw")) % len(gpus)
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[first:] + gpus[:first])
+
+
 def pytest_configure(config):
+    spread_over_gpus()
     config.addinivalue_line("markers", "gpu: needs a GPU and nvcc")
     config.addinivalue_line("markers", "nvcc: needs nvcc, but no GPU")
     config.addinivalue_line("markers", "quick: its C programs are compiled at -Og")
