@@ -13,7 +13,7 @@ from conftest import MTC, ROOT
 from evaluator import evaluate, parse
 from fake_data import unpack
 from library import Library, pointer
-from mtc.library import Sampling
+from mtc.abi import Sampling
 
 pytestmark = pytest.mark.quick
 
