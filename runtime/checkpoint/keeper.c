@@ -337,6 +337,10 @@ int64_t mtc_step_of_file(const char *path) {
     return early_number(path, "\"mtc.step\":\"");
 }
 
+bool mtc_is_own_checkpoint(const char *path) {
+    return early_number(path, "\"mtc.version\":\"") > 0;
+}
+
 /* "run-7.safetensors" may be a training's FILE as well as run's checkpoint of step 7, which says that it is of step 7. */
 static bool is_of_step(const char *path, int64_t step) {
     return mtc_step_of_file(path) == step;

@@ -35,6 +35,7 @@ char *mtc_best_path(const char *path);
 char *mtc_last_good_path(const char *path);
 /* Is it the checkpoint `save`, or a file whose name is made of its? */
 bool mtc_is_named_after(const char *save, const char *path);
+bool mtc_is_own_checkpoint(const char *path); /* a program of mtc has written the file */
 /* The step that a checkpoint of ours is of; -1: it is none. */
 int64_t mtc_step_of_file(const char *path);
 /* Has `path`, but for its folder, the name of a numbered checkpoint of `save`? */

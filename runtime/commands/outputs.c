@@ -317,9 +317,25 @@ static int check_endings(MtcFault *fault, const MtcOptions *options) {
                                    options->exports ? ".onnx" : ".npy, .csv and .tsv");
 }
 
+/* Weights that no program of mtc wrote, as those of mtc import and of PyTorch, cannot be had again by training: they are replaced only by a
+ * training that is told to begin with them. */
+static int check_own(MtcFault *fault, const MtcOptions *options) {
+    const char *save = options->save, *from = options->resume ? options->resume : options->init_from;
+    struct stat status;
+    if (!save || stat(save, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0 ||
+        mtc_is_own_checkpoint(save) || (from && mtc_is_named_after(save, from)))
+        return 0;
+    mtc_fail(fault, MTC_CANT_CREATE, "--save %s would replace weights that no training of mtc has written", save);
+    mtc_note(fault, "choose another name, or remove the file; --init-from %s begins with them, and may save there",
+             save);
+    return fault->code;
+}
+
 static int check_kinds(MtcFault *fault, const MtcOptions *options) {
     char *best = options->save ? mtc_best_path(options->save) : NULL;
     int code = check_kind(fault, "--save", options->save, is_safetensors, "checkpoint (safetensors)");
+    if (!code)
+        code = check_own(fault, options);
     if (!code)
         code = check_plain(fault, options->save, best);
     if (!code)

@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from fake_data import pack, unpack
+
 pytest_plugins = ["fake_model"]
 
 CANT_CREATE = 73
@@ -52,6 +54,20 @@ def test_data_that_best_weights_would_replace(fake, folder):
     (folder / "w-best.safetensors").symlink_to(DATA)
     message = refused(fake, folder, "--save", "w.safetensors")
     assert "data of the model" in message and "w-best.safetensors, the best weights beside --save" in message
+
+
+def test_weights_of_others_are_not_replaced(fake, folder):
+    """As mtc import and PyTorch write them: no training would bring them back. One that begins with them may save there."""
+    fake(folder, "--save", "w.safetensors", "--quiet")
+    header, numbers = unpack((folder / "w.safetensors").read_bytes())
+    weights = {name: entry for name, entry in header.items() if name != "__metadata__" and not name.endswith(".momentum")}
+    end = max(entry["data_offsets"][1] for entry in weights.values())
+    (folder / "theirs.safetensors").write_bytes(pack({**weights, "__metadata__": {"format": "pt"}}, numbers[:end]))
+    message = refused(fake, folder, "--save", "theirs.safetensors")
+    assert "--save theirs.safetensors would replace weights that no training of mtc has written" in message
+    assert "--init-from theirs.safetensors begins with them, and may save there" in message
+    fake(folder, "--init-from", "theirs.safetensors", "--save", "theirs.safetensors", "--quiet")
+    fake(folder, "--save", "theirs.safetensors", "--quiet")
 
 
 def test_log_of_the_name_of_a_numbered_checkpoint(fake, folder):
