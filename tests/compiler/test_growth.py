@@ -53,7 +53,7 @@ SHAPES = {
     "turned": (5, repeated("h = a", f"h = sin(h + {TURNED})")),
     "turned and squared": (6, repeated("h = a", "h = concat([slice(h, 0, 1, 16), slice(h * h, 0, 0, 1)])")),
     "turned alone": (10, repeated("h = a", f"h = {TURNED}")),
-    "transposed": (10, repeated("h = reshape(a, [2, 8])", "h = sin(h + reshape(transpose(h), [2, 8]))")),
+    "transposed": (4, repeated("h = reshape(a, [2, 8])", "h = sin(h + reshape(transpose(h), [2, 8]))")),
     "added": (50, repeated("h = a", "h = h + a")),
     "read twice": (20, repeated("h = a", "h = h + sin(h)")),
     "read by two": (20, repeated("p = a\n  h = sin(a)", "q = h\n    h = h * p\n    p = tanh(q)")),
