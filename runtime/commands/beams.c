@@ -106,7 +106,7 @@ static double mean(const Search *search, const Beam *beam) {
 }
 
 /* The best by their mean, of equal ones the first, become the generator's. */
-static void take_best(Search *search) {
+static void keep_best_texts(Search *search) {
     MtcGenerator *g = search->g;
     g->texts = g->texts < search->completes ? g->texts : search->completes; /* fewer have a probability */
     g->found = (MtcSequence *)mtc_zeroed((size_t)g->texts * sizeof *g->found);
@@ -134,7 +134,7 @@ int mtc_search_beams(MtcGenerator *g) {
     for (int64_t b = 0; b < search.lives; b++)
         search.complete[search.completes++] = search.live[b];
     if (!code)
-        take_best(&search);
+        keep_best_texts(&search);
     for (int64_t b = 0; b < search.completes; b++)
         free_beam(&search.complete[b]);
     free(search.live);

@@ -32,14 +32,14 @@ static void fill_beginning(Beginning *begin, const MtcSession *session, const Mt
 }
 
 /* Other ranks pause where rank 0 does, and say nothing. */
-static bool go_on(void *user, int64_t epoch, const double *means, const double *watched) {
+static bool says_nothing(void *user, int64_t epoch, const double *means, const double *watched) {
     (void)user, (void)epoch, (void)means, (void)watched;
     return false;
 }
 
 static void take_beginning(const Beginning *begin, MtcSession *session, MtcFitting *asked) {
     *asked = (MtcFitting){.epochs = begin->epochs, .every = begin->every, .pauses = begin->pauses};
-    asked->epoch = begin->tells ? go_on : NULL;
+    asked->epoch = begin->tells ? says_nothing : NULL;
     session->seed = begin->seed;
     session->at = begin->at;
     session->record = begin->record;

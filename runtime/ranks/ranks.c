@@ -8,7 +8,7 @@
 
 enum { HOST = 64, VALUE = 128 };
 
-typedef struct Joined {
+typedef struct Company {
     const MtcTransport *transport; /* NULL: alone */
     int rank, count;
     double timeout, until; /* seconds; 0: as long as it takes */
@@ -18,11 +18,11 @@ typedef struct Joined {
     char *scratch;
     size_t scratch_bytes;
     bool told; /* rank 0 tells the fault, which all have */
-} Joined;
+} Company;
 
 /* Sessions of a library train in threads of their own, some with other processes, some alone. */
-static __thread Joined joined = {.count = 1}, resting = {.count = 1};
-static const Joined alone = {.count = 1};
+static __thread Company joined = {.count = 1}, resting = {.count = 1};
+static const Company alone = {.count = 1};
 
 int mtc_rank(void) {
     return joined.rank;
@@ -284,7 +284,7 @@ int mtc_ranks_join_by(MtcFault *fault, int rank, int count, const int *socket, d
         return mtc_fail(fault, MTC_USAGE,
                         "a training in several processes calls this: another one cannot begin before it ends");
     }
-    joined = (Joined){
+    joined = (Company){
         .transport = &mtc_transport_tcp, .rank = rank, .count = count, .timeout = timeout, .heard = mtc_seconds()};
     mtc_sockets_take(rank, count, socket);
     return share_hosts(fault);
