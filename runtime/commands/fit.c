@@ -1,6 +1,7 @@
 /* train: the command. It steers the training of train.c: what is shown, saved, watched, and when it ends. */
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/keeper.h"
+#include "commands/dry_run.h"
 #include "commands/generate.h"
 #include "commands/progress.h"
 #include "commands/together.h"
@@ -16,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 typedef struct Fit {
     MtcSession *session;
@@ -475,58 +475,19 @@ static int train_session(MtcFault *fault, Fit *fit, int64_t examples, MtcText *n
 
 /* ---- --dry-run ---- */
 
-static void print_dry_reports(const MtcModel *model, const char *title, int count, const double *reports) {
-    printf("  %-10s", title);
-    for (int r = 0; r < count; r++)
-        printf("  %s %s", model->report[r], mtc_number(reports[r]));
-    printf("\n");
-}
-
 static void dry_steps(void *user, int64_t first, int64_t count, const double *reports) {
     (void)first;
     (void)count;
     const MtcModel *model = ((Fit *)user)->session->model;
-    print_dry_reports(model, "step", model->reports, reports);
+    mtc_print_dry_reports(model, "step", model->reports, reports);
 }
 
 static void dry_summary(void *user, const MtcPosition *at, const double *means) {
     const MtcSession *session = ((Fit *)user)->session;
     (void)at;
     if (means)
-        print_dry_reports(session->model, mtc_watched_name(session, &((Fit *)user)->options),
-                          mtc_evaluated(session->model), means);
-}
-
-static void print_dry_data(const MtcSession *session) {
-    double bytes = 0;
-    printf("  %-10s", "data");
-    for (int which = 0; which < MTC_SPLITS; which++) {
-        const MtcData *data = &session->data[which];
-        for (int i = 0; i < session->model->fields; i++)
-            bytes += (double)mtc_field_bytes(&session->model->field[i], data->examples, data->stride[i]);
-        if (data->examples)
-            printf("  %s %lld examples", mtc_split_name(which), (long long)data->examples);
-    }
-    printf("\n  %-10s  model %s, data %s; %s free on %s\n", "memory", mtc_bytes((double)session->model->arena_bytes),
-           mtc_bytes(bytes), mtc_bytes((double)session->device.free_bytes), session->device.name);
-}
-
-static int print_saving(MtcFault *fault, const Fit *fit) {
-    struct statvfs system;
-    MtcKept kept;
-    int code = fit->options.save ? mtc_kept_ranges(fault, fit->session->model, &kept) : 0;
-    if (code || !fit->options.save)
-        return code;
-    printf("  %-10s  %s can be written: %s a checkpoint", "save", fit->options.save, mtc_bytes((double)kept.bytes));
-    char *path = mtc_resolved(fit->options.save), *slash = strrchr(path, '/');
-    if (slash)
-        slash[slash == path] = 0;
-    if (statvfs(slash ? path : ".", &system) == 0)
-        printf(", %s free there", mtc_bytes((double)system.f_bavail * (double)system.f_frsize));
-    printf("\n");
-    free(path);
-    free(kept.range);
-    return 0;
+        mtc_print_dry_reports(session->model, mtc_watched_name(session, &((Fit *)user)->options),
+                              mtc_evaluated(session->model), means);
 }
 
 /* One step and one evaluation, through everything that a training goes through. */
@@ -536,7 +497,7 @@ static int dry_run(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes) 
     resolve_epochs(fit, examples, notes);
     plan_training(fit);
     printf("dry run\n%s", notes->at ? mtc_harmless_lines(notes->at) : "");
-    print_dry_data(session);
+    mtc_print_dry_data(session);
     fit->training.until = session->at.step + 1;
     fit->training.steps = dry_steps;
     fit->training.summary = dry_summary;
@@ -547,7 +508,7 @@ static int dry_run(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes) 
     if (code)
         *fault = session->fault;
     else
-        code = print_saving(fault, fit);
+        code = mtc_print_dry_saving(fault, session->model, fit->options.save);
     if (!code)
         printf("nothing was saved\n");
     return code;
