@@ -122,75 +122,136 @@ static char *scratch_of(size_t bytes) {
     return joined.scratch;
 }
 
-/* Large pieces begin at whole cache lines, wherever that lets devices add several numbers at a time. */
+/* Large pieces begin at whole cache lines, wherever that lets devices add several numbers at a time; and so do all of what has so
+ * many whole ones. */
 static int64_t half_of(int64_t count) {
     const int64_t half = count / 2;
-    return count < 4096 ? half : half / 64 * 64;
+    return count < 4096 && count % 64 ? half : half / 64 * 64;
 }
 
 /* Of 2^k ranks. In turn n, ranks that differ in bit n give each other the half of the piece that they have so far which the other
  * one keeps; then the pieces, which are complete, go the same way back. Both of a pair add the same two numbers, so the sum of each
  * element is that of the tree, whoever makes it. */
-static int sum_pieces(MtcFault *fault, const MtcAdding *sums, char *values, int64_t count, int ranks_of_tree,
-                      size_t size) {
-    int64_t begin[32], end[32];
-    int turn = 0, code = 0;
-    begin[0] = 0;
-    end[0] = count;
-    for (int bit = 1; bit < ranks_of_tree && !code; bit *= 2, turn++) {
-        const int64_t middle = begin[turn] + half_of(end[turn] - begin[turn]);
-        const bool upper = joined.rank & bit;
-        begin[turn + 1] = upper ? middle : begin[turn];
-        end[turn + 1] = upper ? end[turn] : middle;
-        const int64_t given = upper ? begin[turn] : middle, kept = begin[turn + 1];
-        const size_t out = (size_t)((upper ? middle : end[turn]) - given) * size,
-                     in = (size_t)(end[turn + 1] - kept) * size;
-        const int other = joined.rank ^ bit;
-        code = sums->exchange(fault, other, values + (size_t)given * size, out, other, sums->scratch, in);
-        if (!code)
-            code = sums->add(fault, sums->user, values + (size_t)kept * size, sums->scratch, end[turn + 1] - kept);
+typedef struct Pieces {
+    int64_t begin[32], end[32]; /* what the rank has behind so many turns */
+    int turns;
+} Pieces;
+
+static int ranks_of_tree(void) {
+    int tree = 1;
+    while (tree * 2 <= joined.count)
+        tree *= 2;
+    return tree;
+}
+
+static Pieces pieces_of(int rank, int64_t count) {
+    Pieces pieces = {.end = {count}};
+    for (int bit = 1; bit < ranks_of_tree(); bit *= 2, pieces.turns++) {
+        const int turn = pieces.turns;
+        const int64_t begin = pieces.begin[turn], end = pieces.end[turn], middle = begin + half_of(end - begin);
+        pieces.begin[turn + 1] = rank & bit ? middle : begin;
+        pieces.end[turn + 1] = rank & bit ? end : middle;
     }
-    for (int bit = ranks_of_tree / 2; bit && !code; bit /= 2, turn--) {
-        const int other = joined.rank ^ bit;
-        const int64_t from = joined.rank & bit ? begin[turn - 1] : end[turn],
-                      to = joined.rank & bit ? begin[turn] : end[turn - 1];
-        code =
-            sums->exchange(fault, other, values + (size_t)begin[turn] * size, (size_t)(end[turn] - begin[turn]) * size,
-                           other, values + (size_t)from * size, (size_t)(to - from) * size);
+    return pieces;
+}
+
+static int add_pieces(MtcFault *fault, const MtcAdding *sums, char *values, int64_t count, size_t size) {
+    const Pieces pieces = pieces_of(joined.rank, count);
+    int code = 0;
+    for (int turn = 0; turn < pieces.turns && !code; turn++) {
+        const int64_t kept = pieces.begin[turn + 1], end = pieces.end[turn + 1];
+        const int64_t given = kept > pieces.begin[turn] ? pieces.begin[turn] : end;
+        const int64_t out = pieces.end[turn] - pieces.begin[turn] - (end - kept);
+        const int other = joined.rank ^ (1 << turn);
+        code = sums->exchange(fault, other, values + (size_t)given * size, (size_t)out * size, other, sums->scratch,
+                              (size_t)(end - kept) * size);
+        if (!code)
+            code = sums->add(fault, sums->user, values + (size_t)kept * size, sums->scratch, end - kept);
+    }
+    return code;
+}
+
+static int share_pieces(MtcFault *fault, const MtcAdding *sums, char *values, int64_t count, size_t size) {
+    const Pieces pieces = pieces_of(joined.rank, count);
+    int code = 0;
+    for (int turn = pieces.turns; turn > 0 && !code; turn--) {
+        const int64_t begin = pieces.begin[turn], end = pieces.end[turn];
+        const bool upper = joined.rank >> (turn - 1) & 1;
+        const int64_t from = upper ? pieces.begin[turn - 1] : end, to = upper ? begin : pieces.end[turn - 1];
+        const int other = joined.rank ^ (1 << (turn - 1));
+        code = sums->exchange(fault, other, values + (size_t)begin * size, (size_t)(end - begin) * size, other,
+                              values + (size_t)from * size, (size_t)(to - from) * size);
     }
     return code;
 }
 
 /* Ranks beyond the largest power of two give their values to another one, and get the sum of it. */
-int mtc_ranks_sum_by(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size) {
+int mtc_ranks_add_by(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size) {
     const size_t bytes = (size_t)count * size;
-    int tree = 1, code = 0;
+    const int tree = ranks_of_tree(), beyond = joined.count - tree;
+    int code = 0;
     if (joined.count == 1 || count == 0)
         return 0;
-    while (tree * 2 <= joined.count)
-        tree *= 2;
-    const int beyond = joined.count - tree;
-    if (joined.rank >= tree) {
-        const int other = joined.rank - tree;
-        code = sums->exchange(fault, other, values, bytes, other, NULL, 0);
-        return code ? code : sums->exchange(fault, other, NULL, 0, other, values, bytes);
-    }
+    if (joined.rank >= tree)
+        return sums->exchange(fault, joined.rank - tree, values, bytes, joined.rank - tree, NULL, 0);
     if (joined.rank < beyond)
         code = sums->exchange(fault, 0, NULL, 0, joined.rank + tree, sums->scratch, bytes);
     if (joined.rank < beyond && !code)
         code = sums->add(fault, sums->user, values, sums->scratch, count);
-    if (!code)
-        code = sum_pieces(fault, sums, (char *)values, count, tree, size);
-    if (joined.rank < beyond && !code)
-        code = sums->exchange(fault, joined.rank + tree, values, bytes, 0, NULL, 0);
+    return code ? code : add_pieces(fault, sums, (char *)values, count, size);
+}
+
+int mtc_ranks_share_by(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size) {
+    const size_t bytes = (size_t)count * size;
+    const int tree = ranks_of_tree(), beyond = joined.count - tree;
+    if (joined.count == 1 || count == 0)
+        return 0;
+    if (joined.rank >= tree)
+        return sums->exchange(fault, joined.rank - tree, NULL, 0, joined.rank - tree, values, bytes);
+    const int code = share_pieces(fault, sums, (char *)values, count, size);
+    return code || joined.rank >= beyond ? code : sums->exchange(fault, joined.rank + tree, values, bytes, 0, NULL, 0);
+}
+
+int mtc_ranks_sum_by(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size) {
+    const int code = mtc_ranks_add_by(fault, sums, values, count, size);
+    return code ? code : mtc_ranks_share_by(fault, sums, values, count, size);
+}
+
+static void piece_of(int rank, int64_t count, int64_t *begin, int64_t *end) {
+    const Pieces pieces = pieces_of(rank, count);
+    const bool has = rank < ranks_of_tree();
+    *begin = has ? pieces.begin[pieces.turns] : 0;
+    *end = has ? pieces.end[pieces.turns] : 0;
+}
+
+void mtc_ranks_piece(int64_t count, int64_t *begin, int64_t *end) {
+    piece_of(joined.rank, count, begin, end);
+}
+
+int mtc_ranks_collect(MtcFault *fault, void *values, int64_t count, size_t size) {
+    int64_t begin, end;
+    int code = 0;
+    piece_of(joined.rank, count, &begin, &end);
+    if (joined.rank)
+        return end > begin ? exchange(fault, 0, values, (size_t)(end - begin) * size, 0, NULL, 0, true) : 0;
+    for (int other = 1; other < joined.count && !code; other++) {
+        piece_of(other, count, &begin, &end);
+        if (end > begin)
+            code = exchange(fault, other, NULL, 0, other, (char *)values + (size_t)begin * size,
+                            (size_t)(end - begin) * size, true);
+    }
     return code;
+}
+
+MtcAdding mtc_ranks_host_adding(size_t bytes, bool doubles) {
+    return (MtcAdding){exchange_host, doubles ? add_doubles : add_floats, NULL, scratch_of(bytes)};
 }
 
 int mtc_ranks_sum(MtcFault *fault, void *values, int64_t count, bool doubles) {
     const size_t size = doubles ? sizeof(double) : sizeof(float);
     if (joined.count == 1)
         return 0;
-    const MtcAdding sums = {exchange_host, doubles ? add_doubles : add_floats, NULL, scratch_of((size_t)count * size)};
+    const MtcAdding sums = mtc_ranks_host_adding((size_t)count * size, doubles);
     return mtc_ranks_sum_by(fault, &sums, values, count, size);
 }
 

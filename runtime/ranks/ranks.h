@@ -46,6 +46,16 @@ typedef struct MtcAdding {
 } MtcAdding;
 /* The same, wherever they lie: `size` bytes each. */
 int mtc_ranks_sum_by(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size);
+/* The two halves of that. Behind the first a rank has the sums of its own piece, and elsewhere what nobody needs; by the second all get
+ * what each has in its piece. Of whole 64 elements, pieces are so too. Of ranks that are no power of two, those beyond the largest one
+ * have none. */
+int mtc_ranks_add_by(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size);
+int mtc_ranks_share_by(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size);
+void mtc_ranks_piece(int64_t count, int64_t *begin, int64_t *end);
+/* Of values in host memory, with room for so many bytes: until the next call that adds up. */
+MtcAdding mtc_ranks_host_adding(size_t bytes, bool doubles);
+/* Rank 0 gets the pieces of all others at their places in `values`; those of another one are its piece alone. */
+int mtc_ranks_collect(MtcFault *fault, void *values, int64_t count, size_t size);
 /* Seconds that this rank waits for another, beside its own work. */
 double mtc_ranks_patience(void);
 /* The fault of a rank that was waited for longer than that. */
