@@ -402,7 +402,7 @@ static void print_memory(const Explanation *x) {
     Text words = TEXT(x->arena);
     text_printf(&words, "One allocation of %s: weights %s, the optimizer's state %s, values %s.",
                 text_bytes(x->arena, plan->arena_bytes), text_bytes(x->arena, plan->weight_bytes),
-                text_bytes(x->arena, plan->state_bytes), text_bytes(x->arena, plan->value_bytes));
+                text_bytes(x->arena, plan_state_bytes(plan)), text_bytes(x->arena, plan->value_bytes));
     text_printf(&words,
                 " A value has its bytes from the phase that writes it to the last one that reads it, then others have "
                 "them: without that it would be %s. No plan can do with less than %s, what the fullest phase needs. "

@@ -45,6 +45,9 @@ const Flag flags[] = {
     NUMBER("--shards", 0, "N", shards, MAX_SHARDS, MODEL,
            "compute a batch in N equal parts, whose gradients are added up before the update [the batch is computed "
            "whole]"),
+    SWITCH("--shard-optimizer", 0, shard_optimizer, MODEL,
+           "with --shards: of several processes that share a batch, each keeps the optimizer's states of a part of the "
+           "weights, and updates that"),
     CHOICE("--precision", "fp32|tf32|bf16|fp16|int8", precision, 1, MODEL,
            "what products are computed in [what the train block says, else fp32]; in int8 a program trains nothing: it "
            "quantizes weights, evaluates, predicts and generates"),

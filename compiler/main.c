@@ -140,7 +140,8 @@ static bool lower(Compilation *c, Ast *ast, Lowered *model) {
                           .precision = exact || o->precision ? &asked : NULL,
                           .recompute = o->recompute || o->no_recompute ? &o->recompute : NULL,
                           .batch = o->batch,
-                          .shards = o->emit == EMIT_SCALING && !o->shards ? 1 : o->shards};
+                          .shards = o->emit == EMIT_SCALING && !o->shards ? 1 : o->shards,
+                          .parts_states = o->shard_optimizer};
     return front_check(c->diag, ast) && front_lower(c->diag, ast, &front, model);
 }
 

@@ -344,6 +344,10 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {scaling && o->precision == 1 + PRECISION_INT8, "--emit=scaling is of training, and int8 trains nothing"},
         {o->link && !scaling, "--link says what joins GPUs, for --emit=scaling"},
         {o->shards == 1, "--shards 1 is a batch that is computed whole: leave it out"},
+        {o->shard_optimizer && !o->shards && !scaling,
+         "--shard-optimizer is of processes that share a batch: it goes with --shards"},
+        {o->shard_optimizer && o->predict_only,
+         "--shard-optimizer is of programs that train, and --predict-only leaves the prediction alone"},
         {o->predict_only && !o->shared, "--predict-only goes with --shared"},
         {o->predict_only && ((asked && asked->gpu) || o->arch || o->schedule != SCHEDULE_AUTO),
          "--predict-only makes libraries for the cpu target; mtc --shared makes one for GPUs, with the C interface of "

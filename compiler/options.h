@@ -31,20 +31,21 @@ typedef enum Emit {
 typedef enum Real { REAL_F32, REAL_F64 } Real;
 
 typedef struct Options {
-    const char *input;  /* the model file */
-    const char *output; /* NULL: named after the model; plot: curves.svg */
-    int target;         /* 1 + row of targets; 0: not said */
-    int emit;           /* Emit */
-    bool recompute;     /* the backward pass computes values again rather than keep them */
-    bool no_recompute;  /* it keeps them; neither: as the text says */
-    int batch;          /* examples of a step; 0: as the text says */
-    int shards;         /* parts of a batch that are computed one by one; 0: it is computed whole */
-    int schedule;       /* Schedule */
-    int real;           /* Real */
-    int precision;      /* 1 + Precision; 0: as the text says */
-    const char *arch;   /* NULL: the GPU that is present, else a portable list */
-    const char *link;   /* what GPUs are joined by; NULL: as scaling.c has it */
-    const char *keep;   /* folder for the generated source */
+    const char *input;    /* the model file */
+    const char *output;   /* NULL: named after the model; plot: curves.svg */
+    int target;           /* 1 + row of targets; 0: not said */
+    int emit;             /* Emit */
+    bool recompute;       /* the backward pass computes values again rather than keep them */
+    bool no_recompute;    /* it keeps them; neither: as the text says */
+    int batch;            /* examples of a step; 0: as the text says */
+    int shards;           /* parts of a batch that are computed one by one; 0: it is computed whole */
+    bool shard_optimizer; /* of several processes, each has the states of a part of the weights */
+    int schedule;         /* Schedule */
+    int real;             /* Real */
+    int precision;        /* 1 + Precision; 0: as the text says */
+    const char *arch;     /* NULL: the GPU that is present, else a portable list */
+    const char *link;     /* what GPUs are joined by; NULL: as scaling.c has it */
+    const char *keep;     /* folder for the generated source */
     int jobs;
     bool standalone, shared, predict_only, no_cache, verbose;
     const char *embed; /* predict_only: weights that the library carries; NULL: none */

@@ -137,7 +137,7 @@ static void gather_weights(Summary *s, const int *row) {
 static void add_weights(Summary *s) {
     for (int w = 0; w < s->module->weights.count; w++) {
         const Weight *weight = &s->module->weights.at[w];
-        if (s->plan->of_weight[w] < 0 || s->of_weight[w] != NONE)
+        if (s->plan->of_weight[w] < 0 || s->of_weight[w] != NONE || weight->flat)
             continue;
         s->of_weight[w] = s->layers.count;
         Layer layer = {.name = weight->name, .type = weight_type_in_files(weight), .src = weight->src};
@@ -180,7 +180,7 @@ static void gather_memory(Summary *s) {
     for (int i = 0; i < s->plan->buffers.count; i++) {
         const Buffer *buffer = &s->plan->buffers.at[i];
         int row = layer_of_buffer(s, buffer);
-        if (row == NONE)
+        if (row == NONE || buffer->flat)
             continue;
         Layer *layer = &s->layers.at[row];
         layer->bytes += buffer->bytes;
@@ -272,7 +272,7 @@ void summary_print(const Plan *plan, Text *out) {
                 s.module->epochs);
     text_printf(out, "  memory     %s: weights %s, optimizer state %s, values %s; %s without sharing\n",
                 text_bytes(s.arena, plan->arena_bytes), text_bytes(s.arena, plan->weight_bytes),
-                text_bytes(s.arena, plan->state_bytes), text_bytes(s.arena, plan->value_bytes),
+                text_bytes(s.arena, plan_state_bytes(plan)), text_bytes(s.arena, plan->value_bytes),
                 text_bytes(s.arena, plan->unshared_bytes));
     print_schedule(&s, out);
 }

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
-#define MTC_ABI 12
+#define MTC_ABI 13
 
 typedef enum MtcType {
     MTC_F32,
@@ -53,6 +53,7 @@ typedef struct MtcTensor {
     int phase;     /* value: the training phase that writes it; else -1 */
     int file_axis
         [8]; /* its axis k in files, as users and PyTorch have it, is axis file_axis[k] here; all 0: the same */
+    bool parted; /* of several processes, each has its part: states at the arena's end, as MtcModel has it */
 } MtcTensor;
 
 /* Where examples are rows of a table: the columns that a field is made of, and how. */
@@ -218,6 +219,11 @@ typedef struct MtcRun {
     uint64_t seed;
     int64_t
         before; /* examples of the set that come before those of `data`: 0, but where a prediction is given batch by batch */
+    /* Of the model's flat weights, the elements [part[0], part[1]) that this process updates; where states of element 0 would lie, and
+     * from there to the next state's. */
+    int64_t part[2];
+    uintptr_t states;
+    size_t state_bytes;
 } MtcRun;
 
 /* The GPUs of one host, each of a rank, that read and write each other's memory; pointers are those of this rank's GPU. */
@@ -319,6 +325,12 @@ typedef struct MtcModel {
     size_t sums_offset, sums_bytes;
     const char *(*train_shard)(const MtcRun *run);
     const char *(*update)(const MtcRun *run);
+    /* Weights that each process updates a part of, and the sums of their gradients, lie one behind the other in the same order,
+     * `flat_bytes` of them (0: there are none), and so do averages of weights, where there are such, and `parted_states` states of each,
+     * from `parted_offset` to the arena's end: a process has the same range of all. `update` reads sums of that range alone, or all. */
+    size_t flat_bytes, flat_weights, flat_sums, flat_averages, parted_offset;
+    int parted_states;
+    bool averages, needs_all_sums;
     /* to[i] += from[i] for so many reals (floats, or the doubles of mtc --real f64) in the device's memory. */
     const char *(*add_sums)(void *to, const void *from, int64_t count);
     /* The sums of all peers, in place of their own; and steps, of which each peer computes the shard that the clock shows: sums and update

@@ -23,6 +23,7 @@ typedef struct FrontOptions {
     const bool *recompute;      /* likewise */
     int batch;                  /* likewise; or 0 */
     int shards;                 /* of a batch; 0: it is computed whole */
+    bool parts_states;          /* as Module has it */
 } FrontOptions;
 
 enum { MAX_BATCH = 1 << 24, MAX_SHARDS = 1 << 12 };

@@ -96,6 +96,7 @@ static void cut_batch(Lowering *l) {
     m->whole_batch = m->batch;
     m->batch = rows;
     m->shards = (int)shards;
+    m->parts_states = l->parts_states;
 }
 
 static void add_settings(Lowering *l, Frame *frame) {
@@ -363,6 +364,7 @@ bool front_lower(Diag *diag, Ast *ast, const FrontOptions *options, Lowered *out
                       .recompute = options->recompute,
                       .batch = options->batch,
                       .shards = options->shards,
+                      .parts_states = options->parts_states,
                       .fixed = found,
                       .made = -1,
                       .naming = true};

@@ -28,6 +28,7 @@ typedef struct Lowering {
     const bool *recompute;      /* likewise */
     int batch;                  /* likewise; or 0 */
     int shards;                 /* as FrontOptions has it */
+    bool parts_states;          /* likewise */
     Module *module;
     Graph *g;
     uint64_t fixed;   /* params that earlier rounds found to decide a shape: constants in this round */

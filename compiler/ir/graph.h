@@ -107,6 +107,10 @@ typedef struct Weight {
     Span src;
     int of;      /* state: the weight it belongs to; weight: -1 */
     bool summed; /* state: of a shard; before the update the sum over all shards of the step */
+    bool flat;   /* several of the table, one behind the other, as one of a single axis: no file has it (pass/flat.h) */
+    bool parted; /* state: of several processes, each has its part */
+    int within;  /* the flat one's row, counted from 1, of one that lies in it from element `at` on; 0: it lies apart */
+    int64_t at;
 } Weight;
 
 /* Filters that whiten patches of the images of a field, and what is added to their results: made of the training data. */
@@ -272,6 +276,7 @@ struct Module {
     int64_t batch;        /* examples of a run of each graph: of a step or, where it has shards, of one of these */
     int shards;           /* of a step's batch; 0: it is computed whole */
     int64_t whole_batch;  /* of all shards together */
+    bool parts_states;    /* of several processes, each updates a part of the weights, and has the states of that */
     bool batch_replaced;  /* by a flag: the text says another number */
     bool batch_too_large; /* for a value: reported */
     int epochs;           /* defaults of the program's flags */

@@ -48,7 +48,8 @@ int64_t module_examples(const Module *module) {
 int64_t module_parameters(const Module *module) {
     int64_t count = 0;
     for (int i = 0; i < module->weights.count; i++)
-        if (module->weights.at[i].kind != WEIGHT_BUFFER && !module->weights.at[i].replaced)
+        if (module->weights.at[i].kind != WEIGHT_BUFFER && !module->weights.at[i].replaced &&
+            !module->weights.at[i].flat)
             count += type_elements(&module->weights.at[i].type);
     return count;
 }

@@ -283,7 +283,8 @@ static Node *update_muon(Graph *g, const Optimizer *o, int weight, Node *gradien
 
 static Value build_muon(Call *call) {
     int64_t iterations = call_int(call, MUON_NUMBERS + 1, 1, 20);
-    Optimizer muon = {.update = update_muon, .decay = MUON_DECAY, .iterations = iterations, .matrices = true};
+    Optimizer muon = {
+        .update = update_muon, .decay = MUON_DECAY, .iterations = iterations, .matrices = true, .whole = true};
     muon.keeps_length = call_bool(call, MUON_NUMBERS + 2);
     Value value = optimizer_value(call, muon, MUON_NUMBERS);
     return iterations < 1 ? value_error() : value;
@@ -337,7 +338,7 @@ static Node *update_adafactor(Graph *g, const Optimizer *o, int weight, Node *gr
 }
 
 static Value build_adafactor(Call *call) {
-    Optimizer adafactor = {.update = update_adafactor, .decay = ADAFACTOR_DECAY};
+    Optimizer adafactor = {.update = update_adafactor, .decay = ADAFACTOR_DECAY, .whole = true};
     return optimizer_value(call, adafactor, ADAFACTOR_NUMBERS);
 }
 

@@ -13,6 +13,7 @@ struct Optimizer {
     int64_t iterations;
     bool keeps_length; /* of weights, before each step */
     bool matrices;     /* it updates no vectors */
+    bool whole;        /* what becomes of an element takes others of its weight, too */
     const char *name;
     int decay;         /* row of arg: the weight decay */
     int64_t every, at; /* of so many updates of the training it makes one: that one, counted from 1 */

@@ -3,6 +3,8 @@
  * it (`sibling`), kernel ids stay a topological order and no cycle can arise. */
 #include "pass/fuse.h"
 
+#include "pass/flat.h"
+
 enum {
     THIN_WEIGHT = 16384, /* elements of a weight matrix that a row reads whole */
     THIN_WORK = 4 << 20, /* ... times rows: what re-reading it from cache may cost */
@@ -24,7 +26,18 @@ static bool affordable_row(const Kernel *kernel, const Type *shape) {
     return kernel->rows > 16 ? !high_columns : elements <= LONE_ROW;
 }
 
+/* As long as a flat weight, of which each process computes elements of its own (flat.h): what computes them is a loop over these. */
+static bool is_of_flat(const Fusion *f, const Node *n) {
+    const Module *module = f->program->graph->module;
+    int row = module->weights.count - 1;
+    while (row >= 0 && is_flat(module, row) && !type_same_shape(&n->type, &module->weights.at[row].type))
+        row--;
+    return row >= 0 && is_flat(module, row);
+}
+
 static Apart map_apart(Fusion *f, Kernel *kernel, Node *n) {
+    if (is_of_flat(f, n) && !(type_same_shape(&n->type, &kernel->full) && all_element_wise(kernel)))
+        return APART_ROWS;
     if (kernel->cls == KERNEL_CONTRACT)
         return epilogue_apart(f, kernel, n);
     Access at;

@@ -2,6 +2,7 @@
 
 #include "ir/autodiff.h"
 #include "ir/op.h"
+#include "pass/flat.h"
 #include "pass/loss_scale.h"
 #include "pass/shard.h"
 
@@ -13,8 +14,9 @@ typedef struct Updates {
     const Training *training;
     Node **gradient; /* by weight; NULL: not trained */
     LossScale scale;
-    Node *squares; /* of all gradients, their sum; NULL: not asked for as yet */
-    Node *weights; /* of the examples that gradients are of, their sum; NULL: all weigh the same */
+    Node *squares;  /* of all gradients, their sum; NULL: not asked for as yet */
+    Node *weights;  /* of the examples that gradients are of, their sum; NULL: all weigh the same */
+    int first_flat; /* row of the first weight that others lie in: these come last (flat.h) */
 } Updates;
 
 static Node *add(Graph *g, Node *a, Node *b) {
@@ -27,6 +29,11 @@ static Node *mul(Graph *g, Node *a, Node *b) {
 
 static const char *name_of(const Updates *u, int weight) {
     return u->module->weights.at[weight].name;
+}
+
+/* The row that is updated as number k: flat weights first, whose states those in them have. */
+static int updated_as(const Updates *u, int k) {
+    return (u->first_flat + k) % u->module->weights.count;
 }
 
 static int first_trained(const Module *module) {
@@ -107,10 +114,15 @@ static void accumulate(Updates *u, Node *due) {
     Graph *g = u->g;
     const Type number = type_scalar(DT_F32);
     Node *part = graph_constant(g, 1.0 / (double)u->training->accumulate);
-    for (int i = 0; i < u->module->weights.count; i++) {
-        if (!u->gradient[i])
+    for (int k = 0; k < u->module->weights.count; k++) {
+        const int i = updated_as(u, k);
+        if (u->gradient[i] && lies_within(u->module, i))
+            states_within(u->module, i);
+        if (!u->gradient[i] || lies_within(u->module, i))
             continue;
         Node *state = graph_state(g, module_state(u->module, i, "gradient"));
+        if (is_flat(u->module, i))
+            part_states(u->module, i);
         Node *sum = accumulated(g, state, u->weights ? u->gradient[i] : mul(g, part, u->gradient[i]), due);
         u->gradient[i] = graph_name(sum, arena_printf(g->arena, "mean_d_%s", name_of(u, i)));
     }
@@ -175,7 +187,7 @@ static Node *added_squares(const Updates *u, const Optimizer *optimizers) {
     Node **parts = NEW_ARRAY(g->arena, Node *, count), *sum = NULL;
     int64_t longest = 0;
     for (int i = 0; i < count; i++) {
-        if (!u->gradient[i])
+        if (!u->gradient[i] || is_flat(u->module, i))
             continue;
         parts[i] = squares_of_turn(g, u->gradient[i], &optimizers[u->training->updated_by[i]]);
         graph_name(parts[i], arena_printf(g->arena, "squares_d_%s", name_of(u, i)));
@@ -236,6 +248,7 @@ static void average(const Updates *u, const Optimizer *optimizer, int weight, No
     graph_at(g, u->training->ema.src);
     Node *state = graph_state(g, row), *rest = op2(g, "sub", graph_constant(g, 1), decay);
     update_assign(g, optimizer, state, add(g, mul(g, decay, state), mul(g, rest, value)));
+    u->module->states.at[row].flat = is_flat(u->module, weight);
 }
 
 /* What the program tells of a training that is too short, or whose loss is one of several. */
@@ -256,19 +269,27 @@ static Optimizer *scheduled_optimizers(const Updates *u) {
     return optimizers;
 }
 
-static void update_weights(const Updates *u, const Optimizer *optimizers) {
+static void update_weight(const Updates *u, const Optimizer *optimizers, int weight) {
     Graph *g = u->g;
-    for (int i = 0; i < u->module->weights.count; i++) {
-        if (!u->gradient[i])
-            continue;
-        Optimizer own = optimizers[u->training->updated_by[i]];
-        if (!u->training->decayed[i])
-            own.arg[own.decay] = graph_constant(g, 0);
-        graph_at(g, own.src);
-        Node *value = own.update(g, &own, i, u->gradient[i]);
-        update_assign(g, &own, graph_weight(g, i), value);
-        if (u->training->ema.value)
-            average(u, &own, i, value);
+    Optimizer own = optimizers[u->training->updated_by[weight]];
+    if (!u->training->decayed[weight])
+        own.arg[own.decay] = graph_constant(g, 0);
+    graph_at(g, own.src);
+    Node *value = own.update(g, &own, weight, u->gradient[weight]);
+    update_assign(g, &own, graph_weight(g, weight), value);
+    if (is_flat(u->module, weight))
+        part_states(u->module, weight);
+    if (u->training->ema.value)
+        average(u, &own, weight, value);
+}
+
+static void update_weights(const Updates *u, const Optimizer *optimizers) {
+    for (int k = 0; k < u->module->weights.count; k++) {
+        const int i = updated_as(u, k);
+        if (u->gradient[i] && lies_within(u->module, i))
+            states_within(u->module, i);
+        else if (u->gradient[i])
+            update_weight(u, optimizers, i);
     }
 }
 
@@ -293,13 +314,34 @@ static void use_averages(Graph *g) {
     graph_compact(g);
 }
 
+/* The norm is of gradients that are complete, and each process has accumulated a part of those. */
+static bool may_part(const Updates *u) {
+    const Span at = u->training->clip_norm.value ? u->training->clip_norm.src : u->training->optimizers[0]->src;
+    const bool apart = u->training->accumulate > 1 && (u->training->clip_norm.value || u->scale.scale);
+    if (apart)
+        diag_error(
+            u->module->diag, at,
+            "%s takes the norm of all gradients, and with --shard-optimizer each process accumulates a part of them: "
+            "leave out accumulate, for which more --shards take as little memory, or --shard-optimizer",
+            u->training->clip_norm.value ? "clip_norm" : "the scale of the loss in fp16");
+    return !apart;
+}
+
+static bool join_updates(Updates *u, Training *training) {
+    if (!may_part(u))
+        return false;
+    u->first_flat = join_weights(u->module, training, &u->gradient);
+    return true;
+}
+
 bool add_updates(Module *module, Node *loss, const Training *training) {
     Updates u = {.g = module->train,
                  .module = module,
                  .training = training,
                  .gradient = NEW_ARRAY(module->arena, Node *, module->weights.count),
                  .scale = loss_scale(module, first_trained(module)),
-                 .weights = module->shards || training->accumulate > 1 ? training->weights : NULL};
+                 .weights = module->shards || training->accumulate > 1 ? training->weights : NULL,
+                 .first_flat = module->weights.count};
     Training of_shards;
     Node *due = NULL;
     if (!differentiate(&u, loss))
@@ -314,6 +356,8 @@ bool add_updates(Module *module, Node *loss, const Training *training) {
         u.training = training = &of_shards;
         u.g = module->update;
     }
+    if (module->parts_states && !join_updates(&u, &of_shards))
+        return false;
     count_optimizers(module, training);
     Optimizer *optimizers = scheduled_optimizers(&u);
     if (training->accumulate > 1)

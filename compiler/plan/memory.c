@@ -33,26 +33,117 @@ static const char *unique_name(Arena *arena, const Plan *plan, const char *label
     return numbered;
 }
 
+static void add_tensor(Module *module, Plan *plan, BufferKind kind, int row, int64_t offset) {
+    const Weight *tensor = kind == BUFFER_WEIGHT ? &module->weights.at[row] : &module->states.at[row];
+    Buffer buffer = {.kind = kind,
+                     .name = unique_name(module->arena, plan, tensor->name),
+                     .label = tensor->name,
+                     .index = row,
+                     .program = -1,
+                     .type = tensor->type,
+                     .bytes = stored_bytes(&tensor->type, plan->real_bytes),
+                     .offset = offset,
+                     .flat = tensor->flat,
+                     .within = tensor->within > 0,
+                     .src = tensor->src};
+    VEC_PUSH(module->arena, &plan->buffers, buffer);
+}
+
 static void add_tensors(Module *module, Plan *plan, BufferKind kind, int64_t *total) {
     int count = kind == BUFFER_WEIGHT ? module->weights.count : module->states.count;
     const Weight *tensors = kind == BUFFER_WEIGHT ? module->weights.at : module->states.at;
     for (int i = 0; i < count; i++) {
-        if (tensors[i].replaced)
+        if (tensors[i].replaced || tensors[i].within || tensors[i].parted)
             continue;
-        int64_t bytes = stored_bytes(&tensors[i].type, plan->real_bytes);
-        Buffer buffer = {.kind = kind,
-                         .name = unique_name(module->arena, plan, tensors[i].name),
-                         .label = tensors[i].name,
-                         .index = i,
-                         .program = -1,
-                         .type = tensors[i].type,
-                         .bytes = bytes,
-                         .offset = plan->arena_bytes,
-                         .src = tensors[i].src};
-        VEC_PUSH(module->arena, &plan->buffers, buffer);
-        plan->arena_bytes += aligned_bytes(bytes);
-        *total += aligned_bytes(bytes);
+        add_tensor(module, plan, kind, i, plan->arena_bytes);
+        plan->arena_bytes += aligned_bytes(plan->buffers.at[plan->buffers.count - 1].bytes);
+        *total += aligned_bytes(plan->buffers.at[plan->buffers.count - 1].bytes);
     }
+}
+
+/* ---- flat tensors, and those in them ---- */
+
+/* Where the first of the table's flat ones that are in the plan lies; -1: there is none. */
+static int64_t first_flat(const Plan *plan, BufferKind kind, bool (*is_asked)(const Weight *), const Weight *tensors) {
+    int64_t first = -1;
+    for (int i = 0; i < plan->buffers.count; i++) {
+        const Buffer *buffer = &plan->buffers.at[i];
+        if (buffer->kind == kind && buffer->flat && is_asked(&tensors[buffer->index]) &&
+            (first < 0 || buffer->offset < first))
+            first = buffer->offset;
+    }
+    return first;
+}
+
+static bool is_summed(const Weight *tensor) {
+    return tensor->summed;
+}
+
+static bool is_average(const Weight *tensor) {
+    return !tensor->summed && !tensor->parted;
+}
+
+static int64_t flat_bytes(const Module *module, int real_bytes) {
+    int64_t bytes = 0;
+    for (int i = 0; i < module->weights.count; i++)
+        bytes += module->weights.at[i].flat ? stored_bytes(&module->weights.at[i].type, real_bytes) : 0;
+    return bytes;
+}
+
+/* The how manieth of its weight the state is, from 1, of those of which each process has a part. */
+static int slot_of(const Module *module, int state) {
+    int slot = 0;
+    for (int i = 0; i <= state; i++)
+        slot += module->states.at[i].parted && module->states.at[i].of == module->states.at[state].of;
+    return slot;
+}
+
+static const Buffer *find_buffer(const Plan *plan, BufferKind kind, int row) {
+    for (int i = 0; i < plan->buffers.count; i++)
+        if (plan->buffers.at[i].kind == kind && plan->buffers.at[i].index == row)
+            return &plan->buffers.at[i];
+    ICE("row %d of the tensors is not in the plan", row);
+}
+
+/* Behind all else: in slot k the states number k, each where its weight is among the flat ones. */
+static void add_parted_states(Module *module, Plan *plan) {
+    PlanFlat *flat = &plan->flat;
+    flat->states = plan->arena_bytes;
+    for (int i = 0; i < module->states.count; i++) {
+        const Weight *state = &module->states.at[i];
+        if (!state->parted || state->within)
+            continue;
+        const int slot = slot_of(module, i);
+        const int64_t place = find_buffer(plan, BUFFER_WEIGHT, state->of)->offset - flat->weights;
+        add_tensor(module, plan, BUFFER_STATE, i, flat->states + (slot - 1) * flat->bytes + place);
+        plan->buffers.at[plan->buffers.count - 1].slot = slot;
+        flat->slots = slot > flat->slots ? slot : flat->slots;
+    }
+    plan->arena_bytes += flat->slots * flat->bytes;
+    plan->unshared_bytes += flat->slots * flat->bytes;
+    plan->floor_bytes += flat->slots * flat->bytes;
+}
+
+static void add_within(Module *module, Plan *plan, BufferKind kind, int count, const Weight *tensors) {
+    for (int i = 0; i < count; i++) {
+        if (!tensors[i].within)
+            continue;
+        const Buffer flat = *find_buffer(plan, kind, tensors[i].within - 1);
+        add_tensor(module, plan, kind, i, flat.offset + tensors[i].at * plan->real_bytes);
+        plan->buffers.at[plan->buffers.count - 1].slot = flat.slot;
+    }
+}
+
+static void add_flat(Module *module, Plan *plan) {
+    plan->flat.bytes = flat_bytes(module, plan->real_bytes);
+    if (!plan->flat.bytes)
+        return;
+    plan->flat.weights = first_flat(plan, BUFFER_WEIGHT, is_average, module->weights.at);
+    plan->flat.sums = first_flat(plan, BUFFER_STATE, is_summed, module->states.at);
+    plan->flat.averages = first_flat(plan, BUFFER_STATE, is_average, module->states.at);
+    add_parted_states(module, plan);
+    add_within(module, plan, BUFFER_WEIGHT, module->weights.count, module->weights.at);
+    add_within(module, plan, BUFFER_STATE, module->states.count, module->states.at);
 }
 
 /* The user's name; for what has none, what it is to a value that has, or the kernel's and the operator's. Values of other programs than train say so. */
@@ -130,6 +221,7 @@ Plan *plan_memory(Module *module, const Programs *programs, int real_bytes) {
     }
     plan->floor_bytes = plan->arena_bytes + busiest;
     plan->arena_bytes += plan->value_bytes;
+    add_flat(module, plan);
     ENSURE(plan->buffers.at);
     qsort(plan->buffers.at, (size_t)plan->buffers.count, sizeof *plan->buffers.at, by_offset);
     index_buffers(module, plan);
@@ -164,14 +256,30 @@ const Program *plan_program(const Plan *plan, const Graph *graph) {
 PlanSums plan_sums(const Plan *plan, const Module *module) {
     PlanSums sums = {INT64_MAX, 0};
     for (int i = 0; i < module->states.count; i++) {
-        const Buffer *buffer = &plan->buffers.at[plan->of_state[i]];
         if (!module->states.at[i].summed)
             continue;
+        const Buffer *buffer = &plan->buffers.at[plan->of_state[i]];
         sums.begin = buffer->offset < sums.begin ? buffer->offset : sums.begin;
         const int64_t end = buffer->offset + aligned_bytes(buffer->bytes);
         sums.end = end > sums.end ? end : sums.end;
     }
     return sums;
+}
+
+int64_t plan_state_bytes(const Plan *plan) {
+    return plan->state_bytes + plan->flat.slots * plan->flat.bytes;
+}
+
+bool plan_needs_all_sums(const Plan *plan, const Module *module) {
+    const Program *update = plan_program(plan, module->update);
+    bool any = false;
+    for (int k = 0; k < update->kernels.count; k++)
+        for (int i = 0; i < update->kernels.at[k]->loads.count; i++) {
+            const Node *n = update->kernels.at[k]->loads.at[i];
+            any |= n->op->table == TABLE_STATE && module->states.at[n->attr.index].summed &&
+                   module->states.at[n->attr.index].within;
+        }
+    return any;
 }
 
 /* ---- verifying ---- */
@@ -185,7 +293,7 @@ bool buffers_meet(const Buffer *a, const Buffer *b) {
 }
 
 static bool overlap(const Buffer *a, const Buffer *b) {
-    bool same_bytes = buffers_meet(a, b);
+    bool same_bytes = buffers_meet(a, b) && !(a->flat && b->within) && !(b->flat && a->within);
     bool same_time = a->program < 0 || b->program < 0 || (a->first <= b->last && b->first <= a->last);
     return same_bytes && same_time && same_program(a, b);
 }
@@ -195,7 +303,29 @@ static bool takes_over(const Buffer *heir, const Buffer *from) {
            heir->first == from->last;
 }
 
+/* Sums of flat weights are the last ones: those of all ranks come before. What belongs to a flat weight lies where the weight does among the flat ones; what lies in it, inside. */
+static void verify_flat(const Plan *plan, const Module *module) {
+    const PlanFlat *flat = &plan->flat;
+    if (flat->bytes && plan_sums(plan, module).end != flat->sums + flat->bytes)
+        ICE("sums lie behind those of flat weights");
+    for (int i = 0; i < plan->buffers.count; i++) {
+        const Buffer *b = &plan->buffers.at[i];
+        if (b->kind == BUFFER_VALUE || !(b->flat || b->within))
+            continue;
+        const Weight *row = b->kind == BUFFER_WEIGHT ? &module->weights.at[b->index] : &module->states.at[b->index];
+        const int of = b->kind == BUFFER_WEIGHT ? b->index : row->of;
+        const int64_t base = b->kind == BUFFER_WEIGHT ? flat->weights
+                             : row->summed            ? flat->sums
+                             : row->parted            ? flat->states + (b->slot - 1) * flat->bytes
+                                                      : flat->averages,
+                      place = b->offset - base;
+        if (place != plan->buffers.at[plan->of_weight[of]].offset - flat->weights || place + b->bytes > flat->bytes)
+            ICE("buffer %s does not lie as its weight does", b->name);
+    }
+}
+
 void plan_verify(const Plan *plan) {
+    verify_flat(plan, plan->programs[PROGRAM_TRAIN]->graph->module);
     for (int i = 0; i < plan->buffers.count; i++) {
         const Buffer *a = &plan->buffers.at[i];
         if (a->offset % ARENA_ALIGN)

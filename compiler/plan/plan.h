@@ -2,6 +2,8 @@
  *
  *   | weights | optimizer state | activations and gradients, shared by lifetime |
  *
+ * With --shard-optimizer the states of which each process has a part are the last, behind all that each has whole (PlanFlat).
+ *
  * A buffer lives from the phase that writes it to the last phase that reads it. Kernels of one phase run at the same
  * time, so two buffers may share bytes only when their phase intervals do not touch; except in place: an element-wise
  * kernel, or the epilogue of a product, may write over the operand that dies with it, when it alone reads it in that
@@ -22,10 +24,21 @@ typedef struct Buffer {
     int program;       /* index into Plan.programs; weights and states: -1 (live always) */
     Type type;
     int64_t bytes, offset;
+    bool flat, within;       /* others lie in it; it lies in another one: flat.h */
+    int slot;                /* state of which each process has a part: the how manieth of its weight, from 1; else 0 */
     int first, last;         /* phases, inclusive */
     const char *in_place_of; /* name of the buffer whose bytes it takes over in place, or NULL */
     Span src;
 } Buffer;
+
+/* Flat weights, their sums, averages and states each lie one behind the other in the same order, `bytes` of them: the same range of
+ * each belongs to a process. */
+typedef struct PlanFlat {
+    int64_t bytes;                   /* 0: there are none */
+    int64_t weights, sums, averages; /* offsets; averages: -1 without */
+    int64_t states;                  /* the first of `slots` pieces: at the arena's end */
+    int slots;
+} PlanFlat;
 
 typedef struct Plan {
     VEC(Buffer) buffers;                 /* by offset, then name */
@@ -34,6 +47,7 @@ typedef struct Plan {
     int64_t arena_bytes;    /* with sharing */
     int64_t unshared_bytes; /* every buffer on its own */
     int64_t weight_bytes, state_bytes, value_bytes;
+    PlanFlat flat;           /* its states are none of state_bytes */
     int64_t floor_bytes;     /* the largest sum of live bytes over all phases: no plan can do with less */
     int real_bytes;          /* of an f32 of the graph */
     const struct Plan *kept; /* of the same model, did the backward pass not compute values again; NULL: it does not */
@@ -61,6 +75,11 @@ typedef struct PlanSums {
     int64_t begin, end;
 } PlanSums;
 PlanSums plan_sums(const Plan *plan, const Module *module);
+
+/* Of all states, those of which each process has a part too. */
+int64_t plan_state_bytes(const Plan *plan);
+/* Some kernel of the update reads the sums of a weight that lies in a flat one: each process needs all of them. */
+bool plan_needs_all_sums(const Plan *plan, const Module *module);
 
 /* That of the graph; NULL: the module has no such graph. */
 const Program *plan_program(const Plan *plan, const Graph *graph);

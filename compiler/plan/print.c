@@ -12,7 +12,7 @@ static const char *lifetime(Arena *arena, const Buffer *buffer) {
 }
 
 static bool share_bytes(const Buffer *a, const Buffer *b) {
-    return a != b && a->program == b->program && buffers_meet(a, b);
+    return a != b && a->program == b->program && !(a->flat && b->within) && buffers_meet(a, b);
 }
 
 enum { SHARERS_NAMED = 4 };
@@ -20,7 +20,7 @@ enum { SHARERS_NAMED = 4 };
 static void print_sharers(const Plan *plan, const Buffer *buffer, Text *out) {
     if (buffer->in_place_of)
         text_printf(out, "  in place of %s", buffer->in_place_of);
-    const char *before = buffer->in_place_of ? "; shares " : "  shares ";
+    const char *before = buffer->in_place_of ? "; shares " : buffer->within ? "  part of " : "  shares ";
     int sharers = 0;
     for (int i = 0; i < plan->buffers.count; i++) {
         const Buffer *other = &plan->buffers.at[i];
@@ -69,9 +69,11 @@ static size_t kept_bytes(const Plan *plan, const Module *module) {
     for (int i = 0; i < plan->buffers.count; i++) {
         const Buffer *buffer = &plan->buffers.at[i];
         const size_t begin = (size_t)buffer->offset;
-        if (buffer->kind == BUFFER_VALUE || (buffer->kind == BUFFER_STATE && module->states.at[buffer->index].summed))
+        if (buffer->kind == BUFFER_VALUE || buffer->flat ||
+            (buffer->kind == BUFFER_STATE && module->states.at[buffer->index].summed))
             continue;
-        kept += (size_t)buffer->bytes + (kept && mtc_copied_together(end, begin) ? begin - end : 0);
+        const bool parted = plan->flat.bytes && end <= (size_t)plan->flat.states && begin >= (size_t)plan->flat.states;
+        kept += (size_t)buffer->bytes + (kept && mtc_copied_together(end, begin) && !parted ? begin - end : 0);
         end = begin + (size_t)buffer->bytes;
     }
     return kept;
@@ -105,6 +107,9 @@ static void print_needs(const Plan *plan, Text *out) {
     if (needs.sums)
         print_total("sums over shards", (int64_t)needs.sums, out);
     print_total("all", (int64_t)mtc_needed(&needs), out);
+    if (plan->flat.slots)
+        text_printf(out, "  of the arena %lld bytes are states of which each of N processes has 1/N\n",
+                    (long long)(plan->flat.slots * plan->flat.bytes));
 }
 
 /* What memory for time gives, and what it takes. */
@@ -127,7 +132,7 @@ void plan_print(const Plan *plan, Text *out) {
         print_section(plan, arena_printf(out->arena, "%s: values", plan->programs[i]->prefix), BUFFER_VALUE, i, out);
     text_puts(out, "total\n");
     print_total("weights", plan->weight_bytes, out);
-    print_total("optimizer state", plan->state_bytes, out);
+    print_total("optimizer state", plan_state_bytes(plan), out);
     print_total("values", plan->value_bytes, out);
     print_total("arena", plan->arena_bytes, out);
     print_total("without sharing", plan->unshared_bytes, out);

@@ -5,6 +5,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/diverged.h"
 #include "checkpoint/written.h"
+#include "session/parts.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -405,6 +406,7 @@ int mtc_keeper_open(MtcSession *session, const MtcKeeping *keeping, MtcKeeper **
     pthread_mutex_init(&keeper->lock, NULL);
     pthread_cond_init(&keeper->changed, NULL);
     int code = mtc_kept_ranges(&session->fault, session->model, &keeper->kept);
+    code = code ? code : mtc_reserve_collected(session);
     if (!code && session->record.first_weight <= 0)
         code = mtc_measure_weights(session);
     keeper->threaded = !code && pthread_create(&keeper->thread, NULL, run_writer, keeper) == 0;

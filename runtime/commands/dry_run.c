@@ -1,6 +1,7 @@
 #include "commands/dry_run.h"
 
 #include "session/memory.h"
+#include "session/parts.h"
 #include "session/snapshot.h"
 
 #include <stdio.h>
@@ -25,8 +26,9 @@ void mtc_print_dry_data(const MtcSession *session) {
         if (data->examples)
             printf("  %s %lld examples", mtc_split_name(which), (long long)data->examples);
     }
-    printf("\n  %-10s  model %s, data %s; %s free on %s\n", "memory", mtc_bytes((double)session->model->arena_bytes),
-           mtc_bytes(bytes), mtc_bytes((double)session->device.free_bytes), session->device.name);
+    printf("\n  %-10s  model %s, data %s; %s free on %s\n", "memory",
+           mtc_bytes((double)mtc_arena_bytes(session->model)), mtc_bytes(bytes),
+           mtc_bytes((double)session->device.free_bytes), session->device.name);
 }
 
 int mtc_print_dry_saving(MtcFault *fault, const MtcModel *model, const char *save) {

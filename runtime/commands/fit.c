@@ -153,6 +153,12 @@ static void record_sums(Fit *fit) {
     record->interval = fit->progress.interval;
 }
 
+static bool fit_saves(void *user, bool ends) {
+    const Fit *fit = (const Fit *)user;
+    const int64_t cut = fit->training.cut;
+    return fit->keeper && (ends || fit->best_due || fit->save_due || (cut && fit->session->at.step % cut == 0));
+}
+
 static int save_now(Fit *fit, bool ends) {
     record_sums(fit);
     fit->save_due = false;
@@ -227,6 +233,7 @@ static void plan_training(Fit *fit) {
     training->stopped = fit_stopped;
     training->pause = fit_pause;
     training->paused = fit_paused;
+    training->saves = fit_saves;
 }
 
 static int nothing_to_watch(MtcFault *fault, const MtcOptions *options) {

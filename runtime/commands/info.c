@@ -74,6 +74,11 @@ static int print_needs(MtcFault *fault, const MtcModel *model) {
     print_need("snapshots", needs.snapshots);
     print_need("sums over shards", needs.sums);
     printf("%s\n", *model->architectures ? "; CUDA and the code take about 0.6 GB more" : "");
+    const size_t states = (size_t)model->parted_states * model->flat_bytes;
+    if (states)
+        printf("            of the arena %s are states of the optimizer (%zu bytes): of N processes, each has 1/N of "
+               "them\n",
+               mtc_bytes((double)states), states);
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "base/parallel.h"
 #include "data/stored.h"
 #include "session/feed.h"
+#include "session/parts.h"
 #include "session/pieces.h"
 #include "session/weights.h"
 
@@ -140,8 +141,11 @@ static int search_piece(MtcSession *session, void *user, const void *bytes, size
 
 int mtc_examine_tensor(MtcSession *session, const MtcTensor *tensor, MtcBadNumber *bad) {
     TensorSearch search = {tensor->type, bad};
+    const MtcOwnBytes piece = mtc_piece_here(session, tensor);
     memset(bad, 0, sizeof *bad);
-    return mtc_visit_memory(session, session->arena + tensor->offset, mtc_tensor_bytes(tensor), search_piece, &search);
+    const int code = mtc_visit_memory(session, piece.memory, piece.bytes, search_piece, &search);
+    bad->element += bad->found ? (int64_t)(piece.from / mtc_type_size(tensor->type)) : 0;
+    return code;
 }
 
 void mtc_add_statement(MtcText *text, const MtcModel *model, int statement) {

@@ -1,4 +1,5 @@
 #include "session/init.h"
+#include "session/parts.h"
 
 #include "base/parallel.h"
 #include "random.h"
@@ -72,7 +73,7 @@ static int draw_tensor(MtcSession *session, const MtcTensor *tensor, uint32_t st
 
 int mtc_clear_weights(MtcSession *session) {
     session->writes = 1;
-    return mtc_device_fault(session, mtc_zero(session->arena, session->model->arena_bytes), "clearing memory");
+    return mtc_device_fault(session, mtc_zero(session->arena, mtc_arena_bytes(session->model)), "clearing memory");
 }
 
 bool mtc_is_drawn(const MtcTensor *tensor) {

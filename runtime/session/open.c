@@ -1,9 +1,11 @@
 /* A session's beginning and end. */
 #include "session/open.h"
 
+#include "ranks/ranks.h"
 #include "session/init.h"
 #include "session/library.h"
 #include "session/memory.h"
+#include "session/parts.h"
 #include "session/pieces.h"
 #include "session/session_data.h"
 #include "session/train.h"
@@ -18,7 +20,8 @@ static void note_smaller_batch(MtcSession *session) {
     for (int i = 0; i < model->tensors; i++)
         if (model->tensor[i].role != MTC_VALUE)
             kept += (double)mtc_tensor_bytes(&model->tensor[i]);
-    double per_example = ((double)model->arena_bytes - kept) / (double)model->batch;
+    kept -= (double)mtc_bytes_elsewhere(model);
+    double per_example = ((double)mtc_arena_bytes(model) - kept) / (double)model->batch;
     if (kept < free_bytes && per_example > 0 && (free_bytes - kept) / per_example >= 1)
         mtc_note(&session->fault, "a batch of about %.0f would fit; this %s has %lld",
                  (free_bytes - kept) / per_example, session->program ? "program" : "library", (long long)model->batch);
@@ -28,15 +31,19 @@ static void note_smaller_batch(MtcSession *session) {
 static void note_needs(MtcSession *session) {
     MtcFault fault;
     MtcNeeds needs;
-    if (mtc_model_needs(&fault, session->model, &needs) == 0)
+    const MtcModel *model = session->model;
+    const double states = (double)model->parted_states * (double)model->flat_bytes;
+    if (mtc_model_needs(&fault, model, &needs) == 0)
         mtc_note(&session->fault, "training needs %s and its data: the arena and %s for a batch, reports and snapshots",
                  mtc_bytes((double)mtc_needed(&needs)), mtc_bytes((double)(mtc_needed(&needs) - needs.arena)));
+    if (states > 0 && mtc_rank_count() == 1)
+        mtc_note(&session->fault, "of the arena %s are states: each of N processes has 1/N of them", mtc_bytes(states));
 }
 
 static int alloc_session(MtcSession *session) {
     const MtcModel *model = session->model;
-    int code = mtc_session_alloc(session, (void **)&session->arena, model->arena_bytes, "the model");
-    if (code && session->device.free_bytes < model->arena_bytes) {
+    int code = mtc_session_alloc(session, (void **)&session->arena, mtc_arena_bytes(model), "the model");
+    if (code && session->device.free_bytes < mtc_arena_bytes(model)) {
         note_needs(session);
         note_smaller_batch(session);
     }
@@ -92,6 +99,7 @@ void mtc_destroy(MtcSession *session) {
         if (session->prepared)
             mtc_model_release(session->model);
         mtc_trainer_free(session);
+        mtc_parts_free(session);
         mtc_pieces_free(session);
         for (int which = 0; which < MTC_SPLITS; which++)
             mtc_release_data(session, which);

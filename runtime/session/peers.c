@@ -83,7 +83,8 @@ int mtc_peers_new(MtcSession *session, MtcPeerSums **result, const char **why) {
     const MtcModel *model = session->model;
     const int count = mtc_rank_count();
     *result = NULL;
-    *why = !model->add_over_peers                   ? "the target has no GPUs"
+    *why = !model->add_over_peers ? "the target has no GPUs"
+           : model->flat_bytes    ? "with --shard-optimizer, sums and weights go piece by piece, over NCCL or the host"
            : count != 2 && count != 4 && count != 8 ? "it is for 2, 4 or 8 GPUs of one machine"
                                                     : NULL;
     if (*why)

@@ -106,19 +106,36 @@ void mtc_rank_sums_free(MtcSession *session, MtcRankSums *ranks) {
     free(ranks);
 }
 
-static int64_t sums_count(const MtcModel *model) {
-    return (int64_t)(model->sums_bytes / (mtc_computes_in_double(model) ? sizeof(double) : sizeof(float)));
+/* What is done with memory of which each rank has a piece: all is added up; that of its own piece alone; pieces go to all. */
+typedef struct Work {
+    int (*work)(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size);
+    bool takes_piece, leaves_piece;
+} Work;
+static const Work SUM_ALL = {mtc_ranks_sum_by, false, false}, SUM_PIECE = {mtc_ranks_add_by, false, true},
+                  SHARE_PIECES = {mtc_ranks_share_by, true, false};
+
+typedef const char *Copy(void *to, const void *from, size_t bytes);
+
+/* All bytes, or those of the rank's piece. */
+static const char *move_numbers(const MtcSession *session, char *to, const char *from, size_t bytes, bool piece,
+                                Copy *copy) {
+    const size_t size = mtc_real_bytes(session->model);
+    int64_t begin = 0, end = (int64_t)(bytes / size);
+    if (piece)
+        mtc_ranks_piece(end, &begin, &end);
+    return end > begin ? copy(to + (size_t)begin * size, from + (size_t)begin * size, (size_t)(end - begin) * size)
+                       : NULL;
 }
 
 /* By the host: what a device adds up waits for its end, goes there and comes back. */
-static const char *sum_by_host(MtcSession *session, char *staged, char *sums) {
-    const MtcModel *model = session->model;
-    const char *error = staged ? mtc_download(staged, sums, model->sums_bytes) : NULL;
+static const char *work_by_host(MtcSession *session, const Work *work, char *staged, char *values, size_t bytes) {
+    const MtcAdding adding = mtc_ranks_host_adding(bytes, mtc_computes_in_double(session->model));
+    const size_t size = mtc_real_bytes(session->model);
+    const char *error = staged ? move_numbers(session, staged, values, bytes, work->takes_piece, mtc_download) : NULL;
     error = error || !staged ? error : mtc_synchronize();
-    if (!error &&
-        mtc_ranks_sum(&session->fault, staged ? staged : sums, sums_count(model), mtc_computes_in_double(model)))
+    if (!error && work->work(&session->fault, &adding, staged ? staged : values, (int64_t)(bytes / size), size))
         return session->fault.text;
-    return error || !staged ? error : mtc_upload(sums, staged, model->sums_bytes);
+    return error || !staged ? error : move_numbers(session, values, staged, bytes, work->leaves_piece, mtc_upload);
 }
 
 /* ---- by NCCL ---- */
@@ -144,22 +161,42 @@ const char *mtc_await_rank_sums(MtcSession *session, MtcRankSums *ranks) {
 }
 
 /* A step ahead of what is awaited, so that the device has work while the host looks. */
-static const char *sum_by_nccl(MtcSession *session, MtcRankSums *ranks, char *sums) {
+static const char *work_by_nccl(MtcSession *session, const Work *work, MtcRankSums *ranks, char *values, size_t bytes) {
     const MtcModel *model = session->model;
     const MtcAdding adding = {mtc_nccl_exchange, add_on_device, (void *)(uintptr_t)model, ranks->scratch};
-    const size_t size = model->sums_bytes / (size_t)sums_count(model);
-    const char *error = mtc_await_rank_sums(session, ranks);
-    error = error ? error : mtc_event_record(ranks->added);
-    if (!error && mtc_ranks_sum_by(&session->fault, &adding, sums, sums_count(model), size))
+    const size_t size = mtc_real_bytes(session->model);
+    const bool begins = !work->takes_piece; /* the step's first */
+    const char *error = begins ? mtc_await_rank_sums(session, ranks) : NULL;
+    error = error || !begins ? error : mtc_event_record(ranks->added);
+    if (!error && work->work(&session->fault, &adding, values, (int64_t)(bytes / size), size))
         return session->fault.text;
     ranks->waits = true;
     return error ? error : mtc_event_record(ranks->summed);
 }
 
+static const char *do_work(MtcSession *session, const Work *work, MtcRankSums *ranks, char *values, size_t bytes) {
+    return !bytes           ? NULL
+           : ranks->scratch ? work_by_nccl(session, work, ranks, values, bytes)
+                            : work_by_host(session, work, ranks->staged, values, bytes);
+}
+
+/* Of weights that each rank updates a part of, the sums of that part are enough, unless something is made of all of them. */
 const char *mtc_sum_over_ranks(MtcSession *session, MtcRankSums *ranks, char *sums) {
-    return ranks->peers     ? mtc_peers_sum(ranks->peers, session->model)
-           : ranks->scratch ? sum_by_nccl(session, ranks, sums)
-                            : sum_by_host(session, ranks->staged, sums);
+    const MtcModel *model = session->model;
+    if (ranks->peers)
+        return mtc_peers_sum(ranks->peers, model);
+    if (!model->flat_bytes || model->needs_all_sums)
+        return do_work(session, &SUM_ALL, ranks, sums, model->sums_bytes);
+    const char *error = do_work(session, &SUM_ALL, ranks, sums, model->flat_sums - model->sums_offset);
+    return error ? error : do_work(session, &SUM_PIECE, ranks, session->arena + model->flat_sums, model->flat_bytes);
+}
+
+const char *mtc_share_updates(MtcSession *session, MtcRankSums *ranks) {
+    const MtcModel *model = session->model;
+    const char *error = do_work(session, &SHARE_PIECES, ranks, session->arena + model->flat_weights, model->flat_bytes);
+    return error || !model->averages
+               ? error
+               : do_work(session, &SHARE_PIECES, ranks, session->arena + model->flat_averages, model->flat_bytes);
 }
 
 bool mtc_train_among_ranks(MtcSession *session, MtcRankSums *ranks, const MtcRun *run, int64_t steps,

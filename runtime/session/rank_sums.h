@@ -13,6 +13,8 @@ void mtc_rank_sums_free(MtcSession *session, MtcRankSums *ranks); /* also of NUL
 /* The model's sums in the device's memory become those of all ranks, at once or enqueued: then the next call, or await, waits for it,
  * as long as a rank waits for another. */
 const char *mtc_sum_over_ranks(MtcSession *session, MtcRankSums *ranks, char *sums);
+/* Weights that this rank has updated, and their averages, go to all. */
+const char *mtc_share_updates(MtcSession *session, MtcRankSums *ranks);
 const char *mtc_await_rank_sums(MtcSession *session, MtcRankSums *ranks);
 /* Steps of ranks with one shard each, the one that the clock shows, where devices do all of it: true, and enqueued, or *error. */
 bool mtc_train_among_ranks(MtcSession *session, MtcRankSums *ranks, const MtcRun *run, int64_t steps,

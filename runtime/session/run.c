@@ -2,6 +2,7 @@
 #include "session/run.h"
 
 #include "session/feed.h"
+#include "session/parts.h"
 #include "session/weights.h"
 
 #include <string.h>
@@ -26,6 +27,11 @@ MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports) 
         run.knob[i] = (float)session->knob[i];
     for (int i = 0; i < session->model->plateaus; i++)
         run.falls[i] = (int)session->record.plateau[i].falls;
+    const MtcOwnPart part = mtc_own_part(session->model);
+    run.part[0] = (int64_t)(part.begin / mtc_real_bytes(session->model));
+    run.part[1] = (int64_t)(part.end / mtc_real_bytes(session->model));
+    run.states = (uintptr_t)session->arena + session->model->parted_offset - part.begin;
+    run.state_bytes = part.end - part.begin;
     run.exact_knob = mtc_computes_in_double(session->model) ? session->knob : NULL;
     return run;
 }

@@ -107,6 +107,7 @@ struct MtcSession {
     MtcTrainer *trainer; /* NULL before the first training */
     MtcSumsWay sums_way; /* of ranks, where there are several */
     MtcShards *shards;   /* of a batch; NULL: it is computed whole, or there was no training yet */
+    char *collected; /* host memory of rank 0: states of which each rank has a part (parts.h); NULL: none were yet */
 };
 
 /* 0, or a fault that says what could not be done and the device's reason; or the session's, if the error is its text. */

@@ -64,14 +64,10 @@ void mtc_shards_free(MtcSession *session) {
 
 /* ---- a step ---- */
 
-static size_t real_bytes(const MtcModel *model) {
-    return mtc_computes_in_double(model) ? sizeof(double) : sizeof(float);
-}
-
 static const char *add_level(const MtcSession *session, char *sums, int level) {
     const MtcModel *model = session->model;
     return mtc_model_add_sums(model, sums, session->shards->level + (size_t)level * model->sums_bytes,
-                              (int64_t)(model->sums_bytes / real_bytes(model)));
+                              (int64_t)(model->sums_bytes / mtc_real_bytes(model)));
 }
 
 /* The sums of shard i are there; those of the shards before it wait at the levels that the bits of i say. Behind the last one,
@@ -105,7 +101,8 @@ static const char *train_step(MtcSession *session, const MtcRun *run) {
     }
     if (!error && session->shards->ranks)
         error = mtc_sum_over_ranks(session, session->shards->ranks, sums);
-    return error ? error : mtc_model_update(model, run);
+    error = error ? error : mtc_model_update(model, run);
+    return error || !session->shards->ranks ? error : mtc_share_updates(session, session->shards->ranks);
 }
 
 /* Where each rank has one shard, the device may need the host for none of it. */

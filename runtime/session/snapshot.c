@@ -1,9 +1,11 @@
 #include "session/snapshot.h"
 
 #include "base/parallel.h"
+#include "ranks/ranks.h"
 #include "session/finite.h"
 #include "session/init.h"
 #include "session/memory.h"
+#include "session/parts.h"
 #include "session/pieces.h"
 #include "session/train.h"
 #include "session/weights.h"
@@ -19,16 +21,38 @@ static int compare_ranges(const void *a, const void *b) {
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
+/* Where states begin of which a process may have a part: no range goes on there. */
+static bool begins_parted(const MtcModel *model, size_t end, size_t begin) {
+    return model->flat_bytes && end <= model->parted_offset && begin >= model->parted_offset;
+}
+
 /* Neighbours become one range, with the alignment gap between them: one copy instead of many. */
-static int join_ranges(MtcRange *range, int count) {
+static int join_ranges(const MtcModel *model, MtcRange *range, int count) {
     int last = 0;
     qsort(range, (size_t)count, sizeof *range, compare_ranges);
     for (int i = 1; i < count; i++)
-        if (mtc_copied_together(range[last].end, range[i].begin))
+        if (mtc_copied_together(range[last].end, range[i].begin) &&
+            !begins_parted(model, range[last].end, range[i].begin))
             range[last].end = range[i].end;
         else
             range[++last] = range[i];
     return count ? last + 1 : 0;
+}
+
+static void count_bytes(MtcKept *kept) {
+    kept->bytes = 0;
+    for (int i = 0; i < kept->ranges; i++)
+        kept->bytes += kept->range[i].end - kept->range[i].begin;
+}
+
+int mtc_kept_here(MtcFault *fault, const MtcModel *model, MtcKept *kept) {
+    const int code = mtc_kept_ranges(fault, model, kept);
+    if (code || !model->flat_bytes || mtc_rank_count() == 1)
+        return code;
+    while (kept->ranges && kept->range[kept->ranges - 1].begin >= model->parted_offset)
+        kept->ranges--;
+    count_bytes(kept);
+    return 0;
 }
 
 int mtc_kept_ranges(MtcFault *fault, const MtcModel *model, MtcKept *kept) {
@@ -42,17 +66,20 @@ int mtc_kept_ranges(MtcFault *fault, const MtcModel *model, MtcKept *kept) {
             kept->range[count].begin = model->tensor[i].offset;
             kept->range[count++].end = model->tensor[i].offset + mtc_tensor_bytes(&model->tensor[i]);
         }
-    kept->ranges = join_ranges(kept->range, count);
-    for (int i = 0; i < kept->ranges; i++)
-        kept->bytes += kept->range[i].end - kept->range[i].begin;
+    kept->ranges = join_ranges(model, kept->range, count);
+    count_bytes(kept);
     return 0;
 }
 
 int mtc_download_kept(MtcSession *session, const MtcKept *kept, char *to) {
+    const size_t parted = session->model->parted_offset;
     const char *error = NULL;
     for (int i = 0; i < kept->ranges && !error; i++) {
         size_t bytes = kept->range[i].end - kept->range[i].begin;
-        error = mtc_download(to, session->arena + kept->range[i].begin, bytes);
+        if (session->collected && kept->range[i].begin >= parted)
+            mtc_copy_memory(to, session->collected + (kept->range[i].begin - parted), bytes);
+        else
+            error = mtc_download(to, session->arena + kept->range[i].begin, bytes);
         to += bytes;
     }
     return mtc_device_fault(session, error ? error : mtc_synchronize(), "reading the weights");
@@ -69,6 +96,8 @@ static const char *kept_at(const MtcState *state, size_t offset) {
 
 int mtc_visit_state(const MtcState *state, const MtcTensor *tensor, MtcVisitBytes *visit, void *user) {
     const size_t bytes = mtc_tensor_bytes(tensor);
+    if (!state->copy && mtc_is_apart(tensor))
+        return visit(state->session, user, mtc_collected(state->session, tensor), 0, bytes);
     return state->copy ? visit(state->session, user, kept_at(state, tensor->offset), 0, bytes)
                        : mtc_visit_memory(state->session, state->session->arena + tensor->offset, bytes, visit, user);
 }
@@ -153,7 +182,7 @@ static void place_snapshots(MtcSession *session, MtcSnapshots *all) {
 }
 
 int mtc_snapshots_new(MtcSession *session, MtcSnapshots *all) {
-    int code = mtc_kept_ranges(&session->fault, session->model, &all->kept);
+    int code = mtc_kept_here(&session->fault, session->model, &all->kept);
     if (!code)
         place_snapshots(session, all);
     for (int i = 0; i < MTC_SNAPSHOTS && !code && !all->on_host; i++)

@@ -20,6 +20,8 @@ typedef struct MtcKept {
     size_t bytes;
 } MtcKept;
 int mtc_kept_ranges(MtcFault *fault, const MtcModel *model, MtcKept *kept);
+/* Of these, what each of several processes has whole. */
+int mtc_kept_here(MtcFault *fault, const MtcModel *model, MtcKept *kept);
 /* To host memory of kept->bytes; returns when they are there. */
 int mtc_download_kept(MtcSession *session, const MtcKept *kept, char *to);
 /* What a checkpoint is written of: a copy in host memory; or the session as it stands, of which no step may be under way. */

@@ -7,6 +7,7 @@
 #include "session/library.h"
 #include "session/memory.h"
 #include "session/order.h"
+#include "session/parts.h"
 #include "session/run.h"
 #include "session/set_values.h"
 #include "session/shards.h"
@@ -379,24 +380,30 @@ static int finish_chunk(MtcSession *session, MtcTraining *training) {
     return summarise(session, training, chunk);
 }
 
-static int leave_pause(MtcSession *session, MtcTraining *training) {
+static int leave_pause(MtcSession *session, MtcTraining *training, bool saves) {
     session->trainer->held = false;
     session->trainer->rested = true;
-    return training->paused(training->user, &session->at);
+    const int code = saves ? mtc_collect_states(session) : 0;
+    return code ? code : training->paused(training->user, &session->at);
 }
 
 /* What comes next. Clocks, signals and files differ from rank to rank, and may the data that are evaluated: rank 0 decides. */
 typedef struct Turn {
-    bool stopped, snapshot;
+    bool stopped, snapshot, saves;
     int64_t goal;
     MtcPlateau plateau[MTC_MAX_PLATEAUS];
 } Turn;
+
+static bool steps_left(const MtcSession *session, const MtcTraining *training) {
+    return session->at.step < training->until || owes_summary(session, training);
+}
 
 static int next_turn(MtcSession *session, const MtcTraining *training, Turn *turn) {
     MtcTrainer *trainer = session->trainer;
     memset(turn, 0, sizeof *turn);
     turn->stopped = training->stopped && training->stopped(training->user);
     turn->snapshot = mtc_snapshot_due(session);
+    turn->saves = training->saves && training->saves(training->user, turn->stopped || !steps_left(session, training));
     turn->goal = steps_of_chunk(session, training);
     memcpy(turn->plateau, session->record.plateau, sizeof turn->plateau);
     int code = mtc_ranks_share(&session->fault, turn, sizeof *turn, trainer->rested);
@@ -419,7 +426,7 @@ int mtc_train_run(MtcSession *session, MtcTraining *training) {
         code = next_turn(session, training, &turn);
         if (code)
             break;
-        bool more = (session->at.step < training->until || owes_summary(session, training)) && !turn.stopped;
+        bool more = steps_left(session, training) && !turn.stopped;
         bool due = more && turn.snapshot;
         if (more && !due && !trainer->held && trainer->enqueued - trainer->finished < MTC_SLOTS) {
             mtc_range_begin("enqueue steps");
@@ -430,11 +437,13 @@ int mtc_train_run(MtcSession *session, MtcTraining *training) {
             code = finish_chunk(session, training);
             mtc_range_end();
         } else if (trainer->held)
-            code = leave_pause(session, training);
+            code = leave_pause(session, training, turn.saves);
         else if (due)
             code = mtc_snapshot_renew(session);
-        else
+        else {
+            code = turn.saves ? mtc_collect_states(session) : 0;
             break;
+        }
     }
     if (code && trainer) {
         mtc_synchronize();

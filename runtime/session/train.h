@@ -29,6 +29,8 @@ typedef struct MtcTraining {
     /* Every step enqueued so far is done and reported, `at` is where training stands, the weights are those of that
      * moment. A fault of the session, returned, ends training. */
     int (*paused)(void *user, const MtcPosition *at);
+    /* Asked of rank 0: will states be saved now, in a pause, or, where training `ends`, behind it? Then they are collected before. */
+    bool (*saves)(void *user, bool ends);
     double train_seconds, evaluate_seconds; /* result: time of the device */
     int64_t ended;                          /* result: steps that were done in all then */
 } MtcTraining;

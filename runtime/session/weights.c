@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/param.h"
 #include "ranks/ranks.h"
+#include "session/parts.h"
 #include "session/pieces.h"
 
 #include <stdlib.h>
@@ -86,13 +87,18 @@ static int find_values(MtcSession *session, const char *name, size_t bytes, cons
 }
 
 int mtc_read_tensor(MtcSession *session, const MtcTensor *tensor, void *values) {
+    if (mtc_is_apart(tensor))
+        return mtc_fail(&session->fault, MTC_INTERNAL, "this process has a part of '%s' alone", tensor->name);
     const char *error = mtc_download(values, session->arena + tensor->offset, mtc_tensor_bytes(tensor));
     return mtc_device_fault(session, error ? error : mtc_synchronize(), tensor->name);
 }
 
 int mtc_write_tensor(MtcSession *session, const MtcTensor *tensor, const void *values) {
+    const MtcOwnBytes piece = mtc_piece_here(session, tensor);
     session->writes++;
-    return mtc_write_memory(session, session->arena + tensor->offset, values, mtc_tensor_bytes(tensor));
+    if (mtc_is_apart(tensor) && session->collected)
+        memcpy(mtc_collected(session, tensor), values, mtc_tensor_bytes(tensor));
+    return piece.bytes ? mtc_write_memory(session, piece.memory, (const char *)values + piece.from, piece.bytes) : 0;
 }
 
 int mtc_write_file_values(MtcSession *session, const MtcTensor *tensor, const void *values) {
@@ -160,6 +166,10 @@ bool mtc_computes_in_double(const MtcModel *model) {
     return false;
 }
 
+size_t mtc_real_bytes(const MtcModel *model) {
+    return mtc_computes_in_double(model) ? sizeof(double) : sizeof(float);
+}
+
 double mtc_as_computed(const MtcModel *model, double value) {
     return mtc_computes_in_double(model) ? value : (double)(float)value;
 }
@@ -207,7 +217,7 @@ int mtc_hash_kept(MtcSession *session, uint64_t *hash) {
     int code = 0;
     mtc_hash_begin(&sum);
     for (int i = 0; i < model->tensors && !code; i++)
-        if (model->tensor[i].role != MTC_VALUE)
+        if (model->tensor[i].role != MTC_VALUE && !mtc_is_apart(&model->tensor[i]))
             code = mtc_visit_memory(session, session->arena + model->tensor[i].offset,
                                     mtc_tensor_bytes(&model->tensor[i]), visit_kept, &sum);
     *hash = mtc_hash_end(&sum);
@@ -231,7 +241,7 @@ int mtc_share_kept(MtcSession *session) {
     const MtcModel *model = session->model;
     int code = 0;
     for (int i = 0; i < model->tensors && !code; i++)
-        if (model->tensor[i].role != MTC_VALUE)
+        if (model->tensor[i].role != MTC_VALUE && !mtc_is_apart(&model->tensor[i]))
             code = share_tensor(session, &model->tensor[i]);
     return code;
 }

@@ -5,7 +5,8 @@
 #include "base/axes.h"
 #include "session/session.h"
 
-bool mtc_computes_in_double(const MtcModel *model);             /* made by `mtc --real f64` */
+bool mtc_computes_in_double(const MtcModel *model);
+size_t mtc_real_bytes(const MtcModel *model); /* of a number that it computes with */ /* made by `mtc --real f64` */
 double mtc_as_computed(const MtcModel *model, double value);    /* the number of the program's type that is nearest */
 double mtc_shortest_knob(const MtcSession *session, int index); /* as mtc_shortest, of a param */
 bool mtc_is_kept(const MtcTensor *tensor); /* in checkpoints, as what the model is: a weight or a buffer */

@@ -102,6 +102,7 @@ def refused(done, code, message):
         (["--precision", "half", "small.mt"], "not 'half'; did you mean 'fp16'?"),
         (["--batch", "0", "small.mt"], "--batch takes a number from 1 to 16777216, not '0'"),
         (["--shards", "1", "--target", "cpu", "small.mt"], "--shards 1 is a batch that is computed whole: leave it out"),
+        (["--shard-optimizer", "--target", "cpu", "small.mt"], "--shard-optimizer is of processes that share a batch"),
         (["--shards", "4", "--schedule", "persistent", "small.mt"], "--schedule persistent keeps all steps in one launch"),
         (["--batch-size", "8", "small.mt"], "unknown option '--batch-size'; did you mean '--batch'?"),
         (["--epochs", "3", "small.mt"], "--epochs is a flag of the program that mtc makes: ./PROGRAM --epochs 3"),

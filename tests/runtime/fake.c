@@ -50,12 +50,24 @@ typedef struct Arena {
 
 static const MtcTensor tensors[] = {
     {"logits.weight", MTC_WEIGHT, REAL_TYPE, WEIGHT_RANK, WEIGHT_SHAPE, offsetof(Arena, weight), MTC_UNIFORM, -0.25,
-     0.25, 0, -1, WEIGHT_AXES},
-    {"logits.bias", MTC_WEIGHT, REAL_TYPE, 1, {CLASSES}, offsetof(Arena, bias), MTC_NORMAL, 0, 0.1, 0, -1, {0}},
+     0.25, 0, -1, WEIGHT_AXES, false},
+    {"logits.bias", MTC_WEIGHT, REAL_TYPE, 1, {CLASSES}, offsetof(Arena, bias), MTC_NORMAL, 0, 0.1, 0, -1, {0}, false},
     {"logits.weight.momentum", MTC_STATE, REAL_TYPE, WEIGHT_RANK, WEIGHT_SHAPE, offsetof(Arena, momentum), MTC_ZEROS, 0,
-     0, 2, -1, WEIGHT_AXES},
-    {"logits", MTC_VALUE, REAL_TYPE, 2, {BATCH, CLASSES}, offsetof(Arena, logits), MTC_ZEROS, 0, 0, 0, 0, {0}},
-    {"d_logits", MTC_VALUE, REAL_TYPE, 2, {BATCH, CLASSES}, offsetof(Arena, d_logits), MTC_ZEROS, 0, 0, 1, 1, {0}},
+     0, 2, -1, WEIGHT_AXES, false},
+    {"logits", MTC_VALUE, REAL_TYPE, 2, {BATCH, CLASSES}, offsetof(Arena, logits), MTC_ZEROS, 0, 0, 0, 0, {0}, false},
+    {"d_logits",
+     MTC_VALUE,
+     REAL_TYPE,
+     2,
+     {BATCH, CLASSES},
+     offsetof(Arena, d_logits),
+     MTC_ZEROS,
+     0,
+     0,
+     1,
+     1,
+     {0},
+     false},
 };
 
 static const MtcField fields[] = {

@@ -4,6 +4,7 @@
 #include "emit/kernel/function.h"
 #include "emit/kernel/kernel_text.h"
 #include "emit/kernel/library.h"
+#include "emit/kernel/tensors.h"
 
 const char *c_arguments(Emitter *e, const Function *f, const char *tensors, const char *batch, const char *none) {
     const bool *has = f->has;
@@ -44,6 +45,7 @@ static void includes(Emitter *e, Writer *out) {
         {"cpu/matmul_i8.h", "matmul_i8: the same of integers of 8 bits; to_i8", e->module->quantized.count},
         {"cpu/team.h", "the barrier between phases, subnormal numbers", true},
         {"cpu/shard.h", "the shards of a batch, and their sums", e->module->shards},
+        {"cpu/part.h", "the elements of this process, of those that several share", e->plan->flat.bytes > 0},
     };
     write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
     write_line(out, "typedef %s real;\n", e->options->f64 ? "double" : "float");
@@ -328,8 +330,22 @@ static void library(Body *kernel) {
 
 /* ---- rows ---- */
 
+/* Of a flat weight, the elements that are the process's own. */
+static void write_own_elements(Body *row, const Buffer *flat, const char *count, const Writer *lines, Writer *out) {
+    const long long place = (flat->offset - row->e->plan->flat.weights) / row->e->plan->real_bytes;
+    const char *first = names_claim(&row->names, "first"), *end = names_claim(&row->names, "end");
+    write_line(out, "int %s = own_first(t->part_begin, %lld), %s = own_end(t->part_end, %lld, %s);", first, place, end,
+               place, count);
+    write_block(out,
+                arena_printf(row->e->arena, "#pragma omp for simd nowait\nfor (int i = %s; i < %s; i++)", first, end),
+                lines);
+}
+
 static void rows(Body *row, const char *rows, const Writer *lines, Writer *out) {
-    if (row->kernel->rows == 1) {
+    const Buffer *flat = flat_of_kernel(row->e, row->kernel);
+    if (flat) {
+        write_own_elements(row, flat, rows, lines, out);
+    } else if (row->kernel->rows == 1) {
         bool braces = !is_one_statement(lines);
         write_line(out, "#pragma omp single nowait%s", braces ? "\n{" : "");
         out->indent += braces;

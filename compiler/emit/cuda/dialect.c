@@ -187,6 +187,7 @@ static void includes(Emitter *e, Writer *out) {
         {"cuda/recorded.cuh", "the launches of a token as a CUDA graph", e->module->decode},
         {"cuda/shard.cuh", "the shards of a batch, and their sums", shards},
         {"cuda/peers.cuh", "their sums over several GPUs of a host", shards},
+        {"cuda/part.cuh", "the elements of this process, of those that several share", e->plan->flat.bytes > 0},
         {"cuda/hold.cuh", "rows that are read from shared memory", holds_rows(e)},
     };
     write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
@@ -343,11 +344,28 @@ static bool is_checked(const Kernel *kernel) {
     return kernel->team == TEAM_COLUMN && !every_row_exists(kernel);
 }
 
+/* Of a flat weight, the elements that are the process's own; more tiles than these take do nothing. */
+static void open_own_elements(const Body *row, const Buffer *flat, const char *count, Writer *out) {
+    const long long place = (flat->offset - row->e->plan->flat.weights) / row->e->plan->real_bytes;
+    ENSURE(row->kernel->team == TEAM_THREAD);
+    const char *lanes = row->kernel->lanes > 1 ? arena_printf(row->e->arena, "%d * ", row->kernel->lanes) : "";
+    write_line(out, "int64_t i = own_first(t.part_begin, %lld) + %s((int64_t)tile * THREADS + threadIdx.x);", place,
+               lanes);
+    write_all(out, row->before_gate);
+    write_line(out, "gate();");
+    write_line(out, "if (i >= own_end(t.part_end, %lld, %s))\n    return;", place, count);
+}
+
 /* Who computes which row, i the calling thread's; all threads of a block go through the gate together. */
 static void open_rows(const Body *row, const char *rows, Writer *out) {
     const Kernel *kernel = row->kernel;
     const char *team = team_name(row->e, kernel), *type = index_type(row_counter(row->e->arena, kernel));
     const char *first = kernel->rows > MOST_COUNTED ? "(int64_t)tile" : "tile";
+    const Buffer *flat = flat_of_kernel(row->e, kernel);
+    if (flat) {
+        open_own_elements(row, flat, rows, out);
+        return;
+    }
     if (kernel->team == TEAM_THREAD && kernel->lanes > 1)
         write_line(out, "%s i = %d * (%s * THREADS + threadIdx.x);", type, kernel->lanes, first);
     else if (kernel->team == TEAM_THREAD)

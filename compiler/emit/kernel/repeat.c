@@ -408,7 +408,7 @@ void find_repeats(Emitter *e) {
     for (int k = 0; k < e->functions.count; k++) {
         Function *f = &e->functions.at[k];
         const char *pattern = read_function(&r, f);
-        const bool stands = program_is_persistent(e, program_of(e, f->kernel));
+        const bool stands = program_is_persistent(e, program_of(e, f->kernel)) || flat_of_kernel(e, f->kernel) != NULL;
         patterns[k] = stands ? NULL : pattern;
         f->shape = stands || f->sums ? NULL : f->shape;
         f->like = first_like(e, patterns, k);

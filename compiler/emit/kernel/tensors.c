@@ -2,6 +2,39 @@
 
 #include "emit/kernel/repeat.h"
 
+/* ---- flat tensors ---- */
+
+static const Buffer *flat_buffer(const Emitter *e, const Node *leaf) {
+    const bool keeps = leaf->op->table == TABLE_WEIGHT || leaf->op->table == TABLE_STATE;
+    const Buffer *buffer = keeps ? plan_buffer(e->plan, leaf) : NULL;
+    return buffer && buffer->flat ? buffer : NULL;
+}
+
+static const Buffer *weight_of(const Emitter *e, const Buffer *flat) {
+    const int weight = flat->kind == BUFFER_WEIGHT ? flat->index : e->module->states.at[flat->index].of;
+    return &e->plan->buffers.at[e->plan->of_weight[weight]];
+}
+
+static bool computes_elements(const Kernel *kernel, const Buffer *flat) {
+    return kernel->cls == KERNEL_LOOP && kernel->stages.count == 1 && !kernel->inner && kernel->full.rank == 1 &&
+           kernel->full.dim[0] == flat->type.dim[0];
+}
+
+const Buffer *flat_of_kernel(const Emitter *e, const Kernel *kernel) {
+    const Buffer *flat = NULL;
+    if (!e->plan->flat.bytes)
+        return NULL;
+    for (int k = 0; k < kernel->loads.count && !flat; k++)
+        flat = flat_buffer(e, kernel->loads.at[k]);
+    for (int k = 0; k < kernel->roots.count && !flat; k++)
+        flat = flat_buffer(e, kernel->roots.at[k]->in[0]);
+    if (flat && !computes_elements(kernel, flat))
+        ICE("kernel %s is no loop over the elements of %s", kernel->name, flat->name);
+    return flat ? weight_of(e, flat) : NULL;
+}
+
+/* ---- names ---- */
+
 void tensors_name(Emitter *e) {
     const Module *module = e->module;
     e->field = NEW_ARRAY(e->arena, const char *, module->fields.count);
@@ -92,6 +125,23 @@ static bool *mentioned_buffers(const Emitter *e) {
     return mentioned;
 }
 
+/* "own_states(run, 0, 4096)": as if all were there. */
+static const char *own_states(const Emitter *e, const Buffer *buffer) {
+    const PlanFlat *flat = &e->plan->flat;
+    const int64_t place = buffer->offset - flat->states - (buffer->slot - 1) * flat->bytes;
+    return arena_printf(e->arena, "own_states(run, %d, %lld)", buffer->slot - 1, (long long)place);
+}
+
+static void add_part(Emitter *e, const char *arrow, Members *members) {
+    static const char *const name[] = {"part_begin", "part_end"},
+                             *const note[] = {
+                                 "of all weights that are updated element by element, one behind the other:",
+                                 "the elements of this process"};
+    for (int k = 0; k < 2 && e->plan->flat.bytes; k++)
+        VEC_PUSH(e->arena, members,
+                 ((Member){"int64_t ", name[k], arena_printf(e->arena, "run%spart[%d]", arrow, k), note[k]}));
+}
+
 static void add_buffers(Emitter *e, const char *of, Members *members) {
     const Node **nodes = nodes_in_buffers(e);
     const bool *mentioned = mentioned_buffers(e);
@@ -102,8 +152,9 @@ static void add_buffers(Emitter *e, const char *of, Members *members) {
             continue;
         const DType dtype = buffer->type.dtype;
         const char *type = arena_printf(e->arena, "%s %s", c_type(e, dtype), pointer_mark(e, dtype));
-        const char *value =
-            arena_printf(e->arena, "(%s *)(%sarena + %lld)", c_type(e, dtype), of, (long long)buffer->offset);
+        const char *value = buffer->slot ? arena_printf(e->arena, "(%s *)%s", c_type(e, dtype), own_states(e, buffer))
+                                         : arena_printf(e->arena, "(%s *)(%sarena + %lld)", c_type(e, dtype), of,
+                                                        (long long)buffer->offset);
         VEC_PUSH(e->arena, members, ((Member){type, e->tensor[k], value, buffer_note(e, buffer, n, mentioned)}));
     }
 }
@@ -130,6 +181,7 @@ Members tensors_members(Emitter *e, const char *arrow, const char *of) {
     Members members = {0};
     add_fields(e, arrow, &members);
     add_buffers(e, of, &members);
+    add_part(e, arrow, &members);
     add_knobs(e, arrow, &members);
     return members;
 }

@@ -18,4 +18,8 @@ Members shared_members(Emitter *e, const char *arrow);
 /* "type name; // note" for each, notes aligned; `valued`: each with where it lies. */
 void write_members(Emitter *e, const Members *members, bool valued, Writer *out);
 
+/* The flat weight of which a kernel of the update computes elements, those of the process: pass/flat.h. NULL: it computes all of its
+ * rows. */
+const Buffer *flat_of_kernel(const Emitter *e, const Kernel *kernel);
+
 #endif

@@ -130,7 +130,7 @@ static void write_memory(const Emitter *e, Writer *out) {
                   arena_printf(arena,
                                "  memory    %s arena (%s without sharing): weights %s, optimizer state %s, values %s",
                                bytes(arena, plan->arena_bytes), bytes(arena, plan->unshared_bytes),
-                               bytes(arena, plan->weight_bytes), bytes(arena, plan->state_bytes),
+                               bytes(arena, plan->weight_bytes), bytes(arena, plan_state_bytes(plan)),
                                bytes(arena, plan->value_bytes)));
     if (plan->kept)
         write_comment(out, 12,

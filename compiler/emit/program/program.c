@@ -222,6 +222,14 @@ static void claim_words_of_shards(Emitter *e) {
         names_claim(&e->globals, words[k]);
 }
 
+static void claim_words_of_parts(Emitter *e) {
+    static const char *const words[] = {"own_first", "own_end", "own_states"}, *const members[] = {"part_begin", "part_end"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        names_claim(&e->globals, words[k]);
+    for (size_t k = 0; k < sizeof members / sizeof *members; k++)
+        names_claim(&e->members, members[k]);
+}
+
 static void claim_words_of_watch(Emitter *e) {
     static const char *const words[] = {"watch", "watch_phases", "watch_kernel", "watch_ends", "Watch",
                                         "WATCH", "WATCH_PHASES", "WATCH_SHARED", "print_table"};
@@ -248,6 +256,8 @@ Emission *emit(const Module *module, const Plan *plan, const EmitOptions *option
     take_types(&e);
     if (module->shards)
         claim_words_of_shards(&e);
+    if (plan->flat.bytes)
+        claim_words_of_parts(&e);
     if (module->watch)
         claim_words_of_watch(&e);
     if (module->quantized.count)

@@ -113,6 +113,8 @@ static void add_weight(Emitter *e, const Buffer *buffer, RowTable *table) {
     table_number(table, "phase", -1);
     if (order && rank)
         table_text(table, "file_axis", file_axes(e, order, rank));
+    if (buffer->slot)
+        table_text(table, "parted", "true");
 }
 
 static void add_tensor(Emitter *e, const Buffer *buffer, RowTable *table) {
@@ -125,7 +127,7 @@ static void add_tensor(Emitter *e, const Buffer *buffer, RowTable *table) {
 /* Those of `rows` that are in the plan. */
 static void add_tensors_of(Emitter *e, const int *rows, int count, RowTable *table) {
     for (int i = 0; i < count; i++)
-        if (rows[i] >= 0)
+        if (rows[i] >= 0 && !e->plan->buffers.at[rows[i]].flat)
             add_tensor(e, &e->plan->buffers.at[rows[i]], table);
 }
 
@@ -420,13 +422,30 @@ static void write_sizes_of_tables(Emitter *e, const Counts *counts, Writer *out)
     write_line(out, ".kernel = kernel_table,");
 }
 
+/* What each process updates a part of. */
+static void write_flat(const Emitter *e, Writer *out) {
+    const PlanFlat *flat = &e->plan->flat;
+    write_line(out, ".flat_bytes = %lld,\n.flat_weights = %lld,\n.flat_sums = %lld,", (long long)flat->bytes,
+               (long long)flat->weights, (long long)flat->sums);
+    if (flat->averages >= 0)
+        write_line(out, ".flat_averages = %lld,", (long long)flat->averages);
+    write_line(out, ".parted_offset = %lld,\n.parted_states = %d,", (long long)flat->states, flat->slots);
+    if (flat->averages >= 0)
+        write_line(out, ".averages = true,");
+    if (plan_needs_all_sums(e->plan, e->module))
+        write_line(out, ".needs_all_sums = true,");
+}
+
 static void write_shards(Emitter *e, Writer *out) {
     const Module *module = e->module;
     const PlanSums sums = plan_sums(e->plan, module);
     write_line(out, ".shards = %d,\n.whole_batch = WHOLE_BATCH,", module->shards);
     write_line(out, ".sums_offset = %lld,\n.sums_bytes = %lld,", (long long)sums.begin,
                (long long)(sums.end - sums.begin));
-    write_line(out, ".train_shard = train_shard,\n.update = update,\n.add_sums = add_sums,");
+    write_line(out, ".train_shard = train_shard,\n.update = update,");
+    if (e->plan->flat.bytes)
+        write_flat(e, out);
+    write_line(out, ".add_sums = add_sums,");
     if (e->dialect->peers)
         write_line(out, ".add_over_peers = add_sums_over_peers,\n.train_among = train_among,");
 }
