@@ -36,7 +36,7 @@ static bool is_of_flat(const Fusion *f, const Node *n) {
 }
 
 static Apart map_apart(Fusion *f, Kernel *kernel, Node *n) {
-    if (is_of_flat(f, n) && !(type_same_shape(&n->type, &kernel->full) && all_element_wise(kernel)))
+    if (is_of_flat(f, n) && !(type_same_shape(&n->type, &kernel->full) && rows_are_elements(kernel)))
         return APART_ROWS;
     if (kernel->cls == KERNEL_CONTRACT)
         return epilogue_apart(f, kernel, n);

@@ -14,7 +14,7 @@ int mtc_generates_nothing(MtcFault *fault, const MtcModel *model) {
                     model->no_decode ? model->no_decode : "its data are not windows of tokens");
 }
 
-static int decode(MtcSession *session, int64_t position, int32_t token, float *scores) {
+static int decode_token(MtcSession *session, int64_t position, int32_t token, float *scores) {
     const MtcModel *model = session->model;
     const int64_t place[] = {position, token};
     MtcRun run = mtc_run(session, &session->batch, session->evaluation);
@@ -36,7 +36,7 @@ int mtc_decode(MtcSession *session, int64_t position, int32_t token, float *scor
         return mtc_fail(&session->fault, MTC_USAGE,
                         "token %d at position %lld: there are %lld tokens and %lld positions", (int)token,
                         (long long)position, (long long)model->vocabulary, (long long)model->context);
-    return decode(session, position, token, scores);
+    return decode_token(session, position, token, scores);
 }
 
 /* ---- sequences ---- */
@@ -95,7 +95,7 @@ int mtc_decoder_predict(MtcDecoder *decoder, const MtcSequence *sequence) {
         at++;
     for (; at < count && !code; at++) {
         decoder->cached[at] = token[at];
-        code = decode(decoder->session, at, token[at], at + 1 == count ? decoder->prediction : NULL);
+        code = decode_token(decoder->session, at, token[at], at + 1 == count ? decoder->prediction : NULL);
     }
     decoder->position = code ? 0 : count;
     return code;

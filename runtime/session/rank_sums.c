@@ -107,12 +107,12 @@ void mtc_rank_sums_free(MtcSession *session, MtcRankSums *ranks) {
 }
 
 /* What is done with memory of which each rank has a piece: all is added up; that of its own piece alone; pieces go to all. */
-typedef struct Work {
+typedef struct RankWork {
     int (*work)(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size);
     bool takes_piece, leaves_piece;
-} Work;
-static const Work SUM_ALL = {mtc_ranks_sum_by, false, false}, SUM_PIECE = {mtc_ranks_add_by, false, true},
-                  SHARE_PIECES = {mtc_ranks_share_by, true, false};
+} RankWork;
+static const RankWork SUM_ALL = {mtc_ranks_sum_by, false, false}, SUM_PIECE = {mtc_ranks_add_by, false, true},
+                      SHARE_PIECES = {mtc_ranks_share_by, true, false};
 
 typedef const char *Copy(void *to, const void *from, size_t bytes);
 
@@ -128,7 +128,7 @@ static const char *move_numbers(const MtcSession *session, char *to, const char 
 }
 
 /* By the host: what a device adds up waits for its end, goes there and comes back. */
-static const char *work_by_host(MtcSession *session, const Work *work, char *staged, char *values, size_t bytes) {
+static const char *work_by_host(MtcSession *session, const RankWork *work, char *staged, char *values, size_t bytes) {
     const MtcAdding adding = mtc_ranks_host_adding(bytes, mtc_computes_in_double(session->model));
     const size_t size = mtc_real_bytes(session->model);
     const char *error = staged ? move_numbers(session, staged, values, bytes, work->takes_piece, mtc_download) : NULL;
@@ -161,7 +161,8 @@ const char *mtc_await_rank_sums(MtcSession *session, MtcRankSums *ranks) {
 }
 
 /* A step ahead of what is awaited, so that the device has work while the host looks. */
-static const char *work_by_nccl(MtcSession *session, const Work *work, MtcRankSums *ranks, char *values, size_t bytes) {
+static const char *work_by_nccl(MtcSession *session, const RankWork *work, MtcRankSums *ranks, char *values,
+                                size_t bytes) {
     const MtcModel *model = session->model;
     const MtcAdding adding = {mtc_nccl_exchange, add_on_device, (void *)(uintptr_t)model, ranks->scratch};
     const size_t size = mtc_real_bytes(session->model);
@@ -174,7 +175,7 @@ static const char *work_by_nccl(MtcSession *session, const Work *work, MtcRankSu
     return error ? error : mtc_event_record(ranks->summed);
 }
 
-static const char *do_work(MtcSession *session, const Work *work, MtcRankSums *ranks, char *values, size_t bytes) {
+static const char *do_work(MtcSession *session, const RankWork *work, MtcRankSums *ranks, char *values, size_t bytes) {
     return !bytes           ? NULL
            : ranks->scratch ? work_by_nccl(session, work, ranks, values, bytes)
                             : work_by_host(session, work, ranks->staged, values, bytes);
