@@ -86,11 +86,12 @@ static int find_way(MtcSession *session, MtcRankSums *ranks) {
     return code || ranks->peers ? code : mtc_nccl_joined() ? reserve_for_nccl(session, ranks) : stage(session, ranks);
 }
 
+/* All begin behind this one together: how long a way took to be found, as NCCL may, says nothing of how long a step does. */
 int mtc_rank_sums_new(MtcSession *session, MtcRankSums **result) {
     MtcRankSums *ranks = *result = (MtcRankSums *)calloc(1, sizeof *ranks);
     if (!ranks)
         return mtc_no_memory(&session->fault, sizeof *ranks, "training");
-    return mtc_host_view(session->arena) ? 0 : find_way(session, ranks);
+    return mtc_host_view(session->arena) ? 0 : mtc_ranks_ready(&session->fault, find_way(session, ranks));
 }
 
 void mtc_rank_sums_free(MtcSession *session, MtcRankSums *ranks) {

@@ -99,7 +99,7 @@ def test_description(model, session):
     assert about["fields"][2] == {"name": "label", "type": "i32", "shape": [], "classes": 300, "predicts": False, "windows": False, "weighs": False}
     assert about["params"] == [{"name": "lr", "value": 0.02, "help": None, "integer": False, "low": 0, "high": 1}]
     assert about["splits"] == ["train", "test"] and about["reports"][1] == {"name": "accuracy", "rises": True, "over_set": False}
-    assert about["prediction"] == {"shape": [300], "classes": True} and about["no_decode"] is None
+    assert about["prediction"] == {"shape": [300], "classes": True, "yes": False} and about["no_decode"] is None
     assert about["train"]["optimizer"] == "adam(cosine_lr(lr))" and about["batch"] == 8 and about["epochs"] == 4
     weight = next(entry for entry in about["tensors"] if entry["name"] == "h.weight")
     assert (weight["role"], weight["shape"], weight["strides"], weight["type"]) == ("weight", [16, 10], [10, 1], "f32")
