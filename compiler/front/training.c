@@ -284,7 +284,8 @@ void training_warn(Diag *diag, const Block *train, const Training *training) {
     for (int i = 0; i < training->optimizer_count; i++) {
         const Optimizer *optimizer = training->optimizers[i];
         double decay;
-        decays |= !graph_constant_value(optimizer->arg[optimizer->decay], &decay) || decay != 0;
+        if (optimizer->decay)
+            decays |= !graph_constant_value(optimizer->arg[optimizer->decay], &decay) || decay != 0;
     }
     if (s && !decays)
         diag_warning(diag, s->span, "%s no weight decay: no_decay changes nothing",

@@ -15,7 +15,7 @@ struct Optimizer {
     bool matrices;     /* it updates no vectors */
     bool whole;        /* what becomes of an element takes others of its weight, too */
     const char *name;
-    int decay;         /* row of arg: the weight decay */
+    int decay;         /* row of arg: the weight decay; 0, the rate's: there is none */
     int64_t every, at; /* of so many updates of the training it makes one: that one, counted from 1 */
     Node *number;      /* of this update, from 1 */
     Node *due;         /* condition: this step makes an update; NULL: each does */

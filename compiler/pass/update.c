@@ -272,7 +272,7 @@ static Optimizer *scheduled_optimizers(const Updates *u) {
 static void update_weight(const Updates *u, const Optimizer *optimizers, int weight) {
     Graph *g = u->g;
     Optimizer own = optimizers[u->training->updated_by[weight]];
-    if (!u->training->decayed[weight])
+    if (own.decay && !u->training->decayed[weight])
         own.arg[own.decay] = graph_constant(g, 0);
     graph_at(g, own.src);
     Node *value = own.update(g, &own, weight, u->gradient[weight]);
