@@ -52,7 +52,7 @@ typedef struct MtcTensor {
     int statement; /* row of MtcModel.statement: where it comes from; -1: nowhere */
     int phase;     /* value: the training phase that writes it; else -1 */
     int file_axis
-        [8]; /* its axis k in files, as users and PyTorch have it, is axis file_axis[k] here; all 0: the same */
+        [8];     /* its axis k in files, as users and PyTorch have it, is axis file_axis[k] here; all 0: the same */
     bool parted; /* of several processes, each has its part: states at the arena's end, as MtcModel has it */
 } MtcTensor;
 
@@ -232,7 +232,7 @@ typedef struct MtcPeers {
     int rank, count;            /* 2, 4 or 8 */
     size_t bytes;               /* of the model's sums */
     char *sums[MTC_MAX_PEERS];  /* of each rank */
-    char *words[MTC_MAX_PEERS]; /* MTC_PEER_BYTES of each rank, which are 0 before the first step: who has come how far */
+    char *words[MTC_MAX_PEERS]; /* MTC_PEER_BYTES of each, at first 0: who has come how far */
     int *lost;                  /* memory of the host: 1 + the rank that was waited for in vain */
     long long patience;         /* nanoseconds that a rank waits for another */
 } MtcPeers;
