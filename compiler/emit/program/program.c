@@ -223,7 +223,8 @@ static void claim_words_of_shards(Emitter *e) {
 }
 
 static void claim_words_of_parts(Emitter *e) {
-    static const char *const words[] = {"own_first", "own_end", "own_states"}, *const members[] = {"part_begin", "part_end"};
+    static const char *const words[] = {"own_first", "own_end", "own_states"}, *const members[] = {"part_begin",
+                                                                                                   "part_end"};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         names_claim(&e->globals, words[k]);
     for (size_t k = 0; k < sizeof members / sizeof *members; k++)
