@@ -165,15 +165,11 @@ static void note_maker(Value *value, const OpDef *op, Span at, const Value *args
     value->made_at = same ? args[0].made_at : at;
 }
 
-/* The numbers lie where the signature says; each that does not is reported. */
-static bool within_bounds(Call *call, const Signature *signature) {
+/* Each argument that is not what the signature says is reported. */
+static bool all_fit(Call *call) {
     bool fit = true;
-    for (int i = 0; i < signature->count; i++) {
-        const Parameter *p = &signature->at[i];
-        const char *what = arena_printf(call->g->arena, "'%s' of '%s'", p->name, call->op->name);
-        if (p->bounded && call->args[i].kind == VALUE_NUMBER)
-            fit &= call_within(call, i, what, p->bounds);
-    }
+    for (int i = 0; i < call->count; i++)
+        fit &= call_fits(call, i);
     return fit;
 }
 
@@ -181,8 +177,8 @@ static Value build_op(Frame *frame, Span at, Span callee, const char *scope, con
                       const Signature *signature) {
     Lowering *l = frame->l;
     int count = signature->count;
-    Call call = {l->g, l->module, at, count, args, scope, &l->weights, op, l->made, false};
-    if (!within_bounds(&call, signature))
+    Call call = {l->g, l->module, at, count, args, scope, &l->weights, op, l->made, false, signature};
+    if (!all_fit(&call))
         return value_error();
     if (op->cls == OP_MAP && !op->build && op->fold) {
         Value mapped = value_apply(l, at, (Name){op->name, callee}, args, count);
@@ -230,7 +226,7 @@ Value call_library(Frame *frame, Span at, const char *name, Value argument) {
 static Value call_size_of(Frame *frame, Expr *e) {
     Value args[] = {eval(frame, e->bound[0]), eval(frame, e->bound[1])};
     Lowering *l = frame->l;
-    Call call = {l->g, l->module, e->span, 2, args, "", &l->weights, NULL, l->made, false};
+    Call call = {l->g, l->module, e->span, 2, args, "", &l->weights, NULL, l->made, false, NULL};
     if (args[0].kind == VALUE_ERROR || args[1].kind == VALUE_ERROR)
         return value_error();
     const Node *x = call_tensor(&call, 0);

@@ -195,8 +195,7 @@ typedef struct Doubt {
 
 /* How numbers of several classes become one: of the second class alone; their mean; that of all classes counted together; their
  * mean by how many examples each has. */
-typedef enum Average { AVERAGE_BINARY, AVERAGE_MACRO, AVERAGE_MICRO, AVERAGE_WEIGHTED, AVERAGES } Average;
-extern const char *const average_names[AVERAGES]; /* as the text has them */
+typedef enum Average { AVERAGE_BINARY, AVERAGE_MACRO, AVERAGE_MICRO, AVERAGE_WEIGHTED } Average;
 
 /* A metric over a set of examples, which no mean of numbers of each example is: evaluation keeps values of each example, and
  * when all are there, a function of the runtime computes the metric of them. */

@@ -6,8 +6,6 @@ DType precision_dtype(Precision precision) {
     return stored[precision];
 }
 
-const char *const average_names[AVERAGES] = {"binary", "macro", "micro", "weighted"};
-
 Module *module_new(Arena *arena, Diag *diag, const Operators *operators) {
     Module *module = NEW(arena, Module);
     module->arena = arena;

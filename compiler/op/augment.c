@@ -116,8 +116,8 @@ static bool is_reflected(Call *call, const Node *x, int64_t padding) {
 static Value build_random_crop(Call *call) {
     Node *x = read_data(call, "random_crop");
     int64_t padding = x ? call_int(call, 1, 0, INT16_MAX) : -1;
-    int mode = padding < 0 ? -1 : read_padding_mode(call, 2);
-    if (mode < 0 || (mode == PAD_REFLECT && !is_reflected(call, x, padding)))
+    const PaddingMode mode = (PaddingMode)call_word(call, 2, PAD_ZEROS);
+    if (padding < 0 || (mode == PAD_REFLECT && !is_reflected(call, x, padding)))
         return value_tensor(NULL);
     return augmented(call, "random_crop", x, padding, mode);
 }
@@ -333,7 +333,7 @@ const OpDef op_random_crop = {
            "its size again; in the mode \"reflect\" with what a mirror in its first and its last pixels shows. In "
            "evaluation the image.",
     .example = "y = random_crop(image, 1)",
-    .signature = "x: image, padding: size, mode: string = \"zeros\"",
+    .signature = "x: image, padding: size, " PADDING_MODE,
 };
 
 const OpDef op_random_flip = {

@@ -99,24 +99,66 @@ Call call_items(const Call *call, int arg) {
     return items;
 }
 
-int call_word(Call *call, int arg, const char *const *words, int count, int fallback) {
+/* ---- what the signature says ---- */
+
+int call_word(const Call *call, int arg, int fallback) {
+    const Parameter *p = &call->signature->at[arg];
     const Value *v = &call->args[arg];
-    const char *text = v->kind == VALUE_STRING ? v->string : "";
-    if (v->kind == VALUE_NONE)
-        return fallback;
-    for (int i = 0; i < count; i++)
-        if (strcmp(words[i], text) == 0)
-            return i;
+    int i = 0;
+    while (v->kind == VALUE_STRING && i < p->word_count && strcmp(p->words[i], v->string) != 0)
+        i++;
+    return v->kind == VALUE_STRING && i < p->word_count ? i : fallback;
+}
+
+static bool is_word(Call *call, int arg) {
+    const Parameter *p = &call->signature->at[arg];
+    const Value *v = &call->args[arg];
+    if (v->kind == VALUE_NONE || call_word(call, arg, -1) >= 0)
+        return true;
     Text all = TEXT(call->module->arena);
-    for (int i = 0; i < count; i++)
-        text_printf(&all, "%s\"%s\"", i == 0 ? "" : i + 1 < count ? ", " : " or ", words[i]);
-    const char *near = nearest_name(text, words, count);
+    for (int i = 0; i < p->word_count; i++)
+        text_printf(&all, "%s\"%s\"", i == 0 ? "" : i + 1 < p->word_count ? ", " : " or ", p->words[i]);
+    const char *near = v->kind == VALUE_STRING ? nearest_name(v->string, p->words, p->word_count) : NULL;
     if (v->kind == VALUE_STRING)
-        call_error(call, arg, "expected %s, not \"%s\"%s", text_string(&all), text,
+        call_error(call, arg, "expected %s, not \"%s\"%s", text_string(&all), v->string,
                    near ? arena_printf(call->module->arena, "; did you mean \"%s\"?", near) : "");
     else
         expected(call, arg, text_string(&all));
-    return -1;
+    return false;
+}
+
+Interval call_interval(const Call *call, int arg, Interval fallback) {
+    const Call items = call_items(call, arg);
+    return items.count == 2 ? (Interval){items.args[0].number, items.args[1].number} : fallback;
+}
+
+static bool is_interval(Call *call, int arg, const char *what) {
+    const Parameter *p = &call->signature->at[arg];
+    Call items = call_items(call, arg);
+    if (call->args[arg].kind == VALUE_NONE)
+        return true;
+    if (items.count != 2) {
+        call_error(call, arg, "%s is two numbers, [least, most]", what);
+        return false;
+    }
+    for (int k = 0; k < items.count; k++)
+        if (isnan(call_number(&items, k)) || !call_within(&items, k, what, p->bounds))
+            return false;
+    const Interval ends = call_interval(call, arg, (Interval){0});
+    if (ends.low <= ends.high)
+        return true;
+    call_error(call, arg, "%s goes from the least number to the most, not from %g to %g", what, ends.low, ends.high);
+    return false;
+}
+
+bool call_fits(Call *call, int arg) {
+    const Parameter *p = &call->signature->at[arg];
+    const char *what = arena_printf(call->module->arena, "'%s' of '%s'", p->name, call->op->name);
+    if (p->words)
+        return is_word(call, arg);
+    if (is_of_kind(p, "interval"))
+        return is_interval(call, arg, what);
+    return !p->bounded || call->args[arg].kind != VALUE_NUMBER || call_within(call, arg, what, p->bounds);
 }
 
 /* ---- axes ---- */

@@ -2,7 +2,7 @@
 #ifndef MTC_CALL_H
 #define MTC_CALL_H
 
-#include "op/value.h"
+#include "op/signature.h"
 
 /* What a build function sees: arguments bound by the signature, in its order. */
 struct Call {
@@ -10,12 +10,13 @@ struct Call {
     Module *module;
     Span src; /* the whole call */
     int count;
-    Value *args;       /* one per signature parameter; defaults filled in; `rest` parameters are one LIST */
-    const char *scope; /* path of the layer: weights are named "<scope>.weight" */
-    int *weights;      /* how many weights the calls of this graph have made so far */
-    const OpDef *op;   /* NULL: size */
-    int made;          /* the layer is called again, and its weights end at this row; -1: they are made now */
-    bool unlike;       /* a weight is not what the first call, or training, made: reported */
+    Value *args;                /* one per signature parameter; defaults filled in; `rest` parameters are one LIST */
+    const char *scope;          /* path of the layer: weights are named "<scope>.weight" */
+    int *weights;               /* how many weights the calls of this graph have made so far */
+    const OpDef *op;            /* NULL: size */
+    int made;                   /* the layer is called again, and its weights end at this row; -1: they are made now */
+    bool unlike;                /* a weight is not what the first call, or training, made: reported */
+    const Signature *signature; /* NULL: size */
 };
 
 /* Each reports a user error at the argument's span and returns what is said here when it is of another kind. "Known when
@@ -33,8 +34,14 @@ unsigned call_axes(Call *call, int arg, const Node *of);          /* a number, a
 bool call_parts_no_batch(Call *call, int arg, const Node *of, unsigned axes);
 /* Of a number, which is called `what` in the message; a param is judged by its default. */
 bool call_within(Call *call, int arg, const char *what, Bounds bounds);
-/* One of so many words, by its number; `fallback` for none; -1. */
-int call_word(Call *call, int arg, const char *const *words, int count, int fallback);
+/* Whether it is what the signature says of words, of intervals and of numbers within bounds; else a user error. Build functions
+ * are called only where all are, so that what follows cannot fail. */
+bool call_fits(Call *call, int arg);
+int call_word(const Call *call, int arg, int fallback); /* by its number in the signature; `fallback` for none */
+typedef struct Interval {
+    double low, high;
+} Interval;
+Interval call_interval(const Call *call, int arg, Interval fallback); /* `fallback` for none */
 void call_error(Call *call, int arg, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* A warning at the argument, the cure at `cause`; once for all graphs. */
 void call_doubt(Call *call, int arg, Span cause, const char *text, const char *cure);

@@ -103,8 +103,8 @@ void view_requires(Arena *arena, const Tree **guard, const Tree *index, const ch
 Attr attr_placed(const Type *shape, const int64_t *offset); /* of slice and pad */
 
 /* reflect.c: what stands beyond the ends of what is padded. */
-typedef enum PaddingMode { PAD_ZEROS, PAD_REFLECT, PADDING_MODES } PaddingMode;
-int read_padding_mode(Call *call, int arg); /* -1 after a user error */
+typedef enum PaddingMode { PAD_ZEROS, PAD_REFLECT } PaddingMode;
+#define PADDING_MODE "mode: \"zeros\" or \"reflect\" = \"zeros\"" /* of a signature */
 /* Whether a mirror shows so much of an axis of that size; else a user error. */
 bool call_reflects(Call *call, int arg, int64_t padding, int64_t size);
 

@@ -71,6 +71,14 @@ bool call_pair(Call *call, int arg, int64_t low, int64_t *pair) {
     return true;
 }
 
+bool call_pixels(Call *call, const int64_t *own, int64_t *pixels) {
+    int arg = 0;
+    while (!is_of_kind(&call->signature->at[arg], "pixels"))
+        ENSURE(++arg < call->count);
+    memcpy(pixels, own, 2 * sizeof *own);
+    return call->args[arg].kind == VALUE_NONE || call_pair(call, arg, 1, pixels);
+}
+
 /* ---- sweeps ---- */
 
 static bool read_pair_or(Call *call, int arg, int64_t low, const int64_t *fallback, int64_t *pair) {

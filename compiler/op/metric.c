@@ -121,17 +121,19 @@ static Value build_of_counts(Call *call) {
     Compared c;
     if (!read_classes(call, THRESHOLD, &c))
         return value_error();
-    int average = call_word(call, AVERAGE, average_names, AVERAGES, c.classes == 2 ? AVERAGE_BINARY : AVERAGE_MACRO);
+    const int average = call_word(call, AVERAGE, c.classes == 2 ? AVERAGE_BINARY : AVERAGE_MACRO);
     if (average == AVERAGE_BINARY && c.classes != 2) {
         call_error(call, AVERAGE, "\"binary\" is of two classes, the second being the one to be found%s",
                    c.classes ? arena_printf(call->g->arena, ", and there are %d", c.classes) : "");
         return value_error();
     }
     SetMetric metric = {.value = {c.x, c.target}, .values = 2, .classes = c.classes, .average = (Average)average};
-    return average < 0 ? value_error() : metric_of(call, metric);
+    return metric_of(call, metric);
 }
 
-#define COUNTS_SIGNATURE "x, target, average = none, threshold: number = 0.5"
+/* The words in the order of Average. */
+#define COUNTS_SIGNATURE                                                                                               \
+    "x, target, average: \"binary\" or \"macro\" or \"micro\" or \"weighted\" = none, threshold: number = 0.5"
 #define COUNTS_DOC                                                                                                     \
     " The target is a class label, and the highest of the scores x the prediction; or x and the target are numbers, "  \
     "predicted where x is above the threshold, found where the target is above 0.5. Of two classes the second is "     \

@@ -150,7 +150,7 @@ static Node *adaptive_mean(Graph *g, Node *x, int axis, int64_t bins) {
 static Value build_adaptive_avg_pool(Call *call) {
     Node *x = call_image(call, 0, "adaptive_avg_pool");
     int64_t out[2];
-    if (!x || !call_pair(call, 1, 1, out))
+    if (!x || !call_pixels(call, &x->type.dim[IMAGE_ROWS], out))
         return value_tensor(NULL);
     for (int k = 0; k < 2; k++)
         x = adaptive_mean(call->g, x, IMAGE_ROWS + k, out[k]);
@@ -199,23 +199,13 @@ static Node *interpolated(Graph *g, Node *x, int axis, int64_t factor) {
     return graph_reshape(g, mixed, &result);
 }
 
-/* "nearest" or "bilinear"; false after a user error. */
-static bool read_mode(Call *call, int arg, bool *bilinear) {
-    const Value *mode = &call->args[arg];
-    const char *text = mode->kind == VALUE_STRING ? mode->string : "";
-    *bilinear = strcmp(text, "bilinear") == 0;
-    if (mode->kind != VALUE_ERROR && !*bilinear && strcmp(text, "nearest") != 0)
-        call_error(call, arg, "a mode is \"nearest\" or \"bilinear\"");
-    return *bilinear || strcmp(text, "nearest") == 0;
-}
-
 static Value build_upsample(Call *call) {
     Node *x = call_image(call, 0, "upsample");
     int64_t factor[2];
-    bool bilinear;
-    if (!x || !call_pair(call, 1, 1, factor) || !read_mode(call, 2, &bilinear))
+    enum { NEAREST, BILINEAR }; /* as in the signature */
+    if (!x || !call_pair(call, 1, 1, factor))
         return value_tensor(NULL);
-    if (bilinear) {
+    if (call_word(call, 2, NEAREST) == BILINEAR) {
         x = interpolated(call->g, x, IMAGE_ROWS, factor[0]);
         return value_tensor(image_value(call->g, interpolated(call->g, x, IMAGE_COLUMNS, factor[1])));
     }
@@ -285,7 +275,7 @@ const OpDef op_adaptive_avg_pool = {
            "floor(i H / out) "
            "up to ceil((i + 1) H / out).",
     .example = "y = adaptive_avg_pool(image, 2)",
-    .signature = "x, out: sizes",
+    .signature = "x, out: pixels",
     .build = build_adaptive_avg_pool,
 };
 
@@ -296,6 +286,6 @@ const OpDef op_upsample = {
            "neighbour; or, in the mode \"bilinear\", mixtures of the pixels around by their distance: PyTorch's, with "
            "align_corners = False.",
     .example = "y = upsample(image, 2)",
-    .signature = "x, factor: sizes, mode: string = \"nearest\"",
+    .signature = "x, factor: sizes, mode: \"nearest\" or \"bilinear\" = \"nearest\"",
     .build = build_upsample,
 };

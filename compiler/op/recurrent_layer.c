@@ -193,9 +193,8 @@ static Value build_stack_of_layers(Call *call, RecurrentCell cell) {
 }
 
 static Value build_rnn(Call *call) {
-    static const char *const activations[] = {"tanh", "relu"};
-    int which = call_word(call, ARG_OWN, activations, 2, 0);
-    return which < 0 ? value_tensor(NULL) : build_stack_of_layers(call, which ? RNN_RELU : RNN_TANH);
+    static const RecurrentCell cells[] = {RNN_TANH, RNN_RELU}; /* as in the signature */
+    return build_stack_of_layers(call, cells[call_word(call, ARG_OWN, 0)]);
 }
 
 static Value build_gru(Call *call) {
@@ -225,7 +224,7 @@ const OpDef op_rnn = {
     .title = "RNN",
     .doc = "h[t] = tanh(W x[t] + b + U h[t - 1] + d), or relu of it." LAYER_DOC,
     .example = "y = rnn(reshape(x, [3, 2]), 4)",
-    .signature = LAYER_SIGNATURE ", activation: string = \"tanh\"",
+    .signature = LAYER_SIGNATURE ", activation: \"tanh\" or \"relu\" = \"tanh\"",
     .build = build_rnn,
 };
 

@@ -33,7 +33,10 @@ static const char *const preface =
     "Written by `mtc --operators` from the table of operators. Library functions come "
     "first here; the rest is what they\n"
     "are made of, and what the dumps show. `eps: number > 0 = 1e-5` is a number above 0, and 1e-5 where a call does\n"
-    "not say it.\n";
+    "not say it.\n"
+    "`scale: interval in (0, 1]` is two such numbers, the least and the most; `size: pixels` the rows and columns of "
+    "the\n"
+    "image that comes out, one number for both or two: [rows, columns].\n";
 
 const char *op_title(Arena *arena, const OpDef *op) {
     Text title = TEXT(arena);

@@ -41,6 +41,15 @@ static void put_bounds(Text *out, const Bounds *bounds) {
         text_puts(out, ", \"below\": true");
 }
 
+static void put_words(Text *out, const Parameter *p) {
+    text_puts(out, ", \"words\": [");
+    for (int i = 0; i < p->word_count; i++) {
+        text_puts(out, i ? ", " : "");
+        put_string(out, p->words[i]);
+    }
+    text_puts(out, "]");
+}
+
 static void put_parameter(Text *out, const Parameter *p) {
     text_puts(out, "{");
     put_member(out, "name", p->name);
@@ -48,6 +57,8 @@ static void put_parameter(Text *out, const Parameter *p) {
         text_puts(out, ", ");
         put_member(out, "kind", p->kind);
     }
+    if (p->words)
+        put_words(out, p);
     if (p->bounded)
         put_bounds(out, &p->bounds);
     if (p->rest)

@@ -59,11 +59,6 @@ GRAD(reflect) {
             din[0] = unreflect(g, din[0], k, n->attr.offset[k], n->in[0]->type.dim[k]);
 }
 
-int read_padding_mode(Call *call, int arg) {
-    static const char *const padding_modes[] = {[PAD_ZEROS] = "zeros", [PAD_REFLECT] = "reflect"};
-    return call_word(call, arg, padding_modes, PADDING_MODES, PAD_ZEROS);
-}
-
 bool call_reflects(Call *call, int arg, int64_t padding, int64_t size) {
     if (padding < size)
         return true;

@@ -149,29 +149,6 @@ const OpDef op_rotate = {
 
 /* ---- a part of another size ---- */
 
-/* Two numbers, low and high. */
-typedef struct Ends {
-    double low, high;
-} Ends;
-
-static bool read_ends(Call *call, int arg, const char *what, double most, Ends *ends) {
-    Call items = call_items(call, arg);
-    if (call->args[arg].kind == VALUE_NONE)
-        return true;
-    if (items.count != 2) {
-        call_error(call, arg, "'%s' is two numbers, the least and the most: [%g, %g]", what, ends->low, ends->high);
-        return false;
-    }
-    *ends = (Ends){call_number(&items, 0), call_number(&items, 1)};
-    if (isnan(ends->low) || isnan(ends->high))
-        return false;
-    if (ends->low > 0 && ends->low <= ends->high && ends->high <= most)
-        return true;
-    call_error(call, arg, "'%s' goes from a number above 0 to one that is not below it%s, not from %g to %g", what,
-               most < INFINITY ? " and at most 1" : "", ends->low, ends->high);
-    return false;
-}
-
 /* A part of an image: where it begins and its size, of each example [N]. */
 typedef struct Region {
     Node *first[2], *size[2];
@@ -188,7 +165,8 @@ static Node *draw_in(Graph *g, const Type *shape, double low, double high) {
     return plus(g, scale(g, op0(g, "random", attr), high - low), low);
 }
 
-static Tries draw_tries(Graph *g, const Type *shape, const int64_t *size, const Ends *scales, const Ends *ratios) {
+static Tries draw_tries(Graph *g, const Type *shape, const int64_t *size, const Interval *scales,
+                        const Interval *ratios) {
     Tries tries = {0};
     double pixels = (double)(size[0] * size[1]);
     Node *area = draw_in(g, shape, pixels * scales->low, pixels * scales->high);
@@ -204,14 +182,14 @@ static Tries draw_tries(Graph *g, const Type *shape, const int64_t *size, const 
 }
 
 /* The whole image, or as much of it as keeps to the ratios of columns to rows. */
-static void middle_size(const int64_t *size, const Ends *ratios, double *middle) {
+static void middle_size(const int64_t *size, const Interval *ratios, double *middle) {
     double rows = (double)size[0], columns = (double)size[1], ratio = columns / rows;
     middle[0] = ratio < ratios->low ? round(columns / ratios->low) : rows;
     middle[1] = ratio > ratios->high ? round(rows * ratios->high) : columns;
 }
 
 /* The first that fits of ten draws; where none does, the middle of the image. */
-static Region draw_part(Graph *g, const Type *image, const Ends *scales, const Ends *ratios) {
+static Region draw_part(Graph *g, const Type *image, const Interval *scales, const Interval *ratios) {
     enum { TRIES = 10 };
     const int64_t size[] = {image->dim[ROWS], image->dim[COLUMNS]};
     const Type shape = {DT_F32, 2, {image->dim[0], TRIES}, true};
@@ -256,12 +234,10 @@ static Node *look_into(Graph *g, const Type *grid, const Region *part, int k) {
 static Value build_random_resized_crop(Call *call) {
     Graph *g = call->g;
     Node *x = read_data(call, "random_resized_crop");
-    Ends scales = {0.08, 1}, ratios = {3.0 / 4, 4.0 / 3};
-    if (!x)
-        return value_tensor(NULL);
-    int64_t size[] = {x->type.dim[ROWS], x->type.dim[COLUMNS]};
-    if ((call->args[1].kind != VALUE_NONE && !call_pair(call, 1, 1, size)) ||
-        !read_ends(call, 2, "scale", 1, &scales) || !read_ends(call, 3, "ratio", INFINITY, &ratios))
+    const Interval scales = call_interval(call, 2, (Interval){0.08, 1});
+    const Interval ratios = call_interval(call, 3, (Interval){3.0 / 4, 4.0 / 3});
+    int64_t size[2];
+    if (!x || !call_pixels(call, &x->type.dim[ROWS], size))
         return value_tensor(NULL);
     if (!g->training && size[0] == x->type.dim[ROWS] && size[1] == x->type.dim[COLUMNS])
         return value_tensor(x);
@@ -283,6 +259,6 @@ const OpDef op_random_resized_crop = {
         "that "
         "size.",
     .example = "y = random_resized_crop(image, scale = [0.5, 1])",
-    .signature = "x: image, size = none, scale: list = none, ratio: list = none",
+    .signature = "x: image, size: pixels = none, scale: interval in (0, 1] = none, ratio: interval > 0 = none",
     .build = build_random_resized_crop,
 };

@@ -26,6 +26,15 @@ static double parse_number(const char **at) {
     return number;
 }
 
+static const char *parse_string(Arena *arena, const char **at) {
+    size_t length = 0;
+    while ((*at)[length] != '"')
+        length += (*at)[length] == '\\' ? 2 : 1;
+    const char *string = arena_strndup(arena, *at, length);
+    *at = skip_spaces(*at + length + 1);
+    return string;
+}
+
 static Value parse_default(Arena *arena, const char **at) {
     if (take(at, "none"))
         return (Value){.kind = VALUE_NONE};
@@ -33,24 +42,20 @@ static Value parse_default(Arena *arena, const char **at) {
         return (Value){.kind = VALUE_BOOL, .number = 1};
     if (take(at, "false"))
         return (Value){.kind = VALUE_BOOL};
-    if (take(at, "\"")) {
-        size_t length = 0;
-        while ((*at)[length] != '"')
-            length += (*at)[length] == '\\' ? 2 : 1;
-        const char *string = arena_strndup(arena, *at, length);
-        *at = skip_spaces(*at + length + 1);
-        return (Value){.kind = VALUE_STRING, .string = string};
-    }
+    if (take(at, "\""))
+        return (Value){.kind = VALUE_STRING, .string = parse_string(arena, at)};
     return (Value){.kind = VALUE_NUMBER, .number = parse_number(at)};
 }
 
-/* "> 0", ">= 0", "in [0, 1)", or nothing: false. */
+/* "> 0", ">= 0", "in [0, 1)", "in (0, 1]", or nothing: false. */
 static bool parse_bounds(const char **at, Bounds *bounds) {
     *bounds = (Bounds){.high = INFINITY};
     bool reaches = take(at, ">="), interval = !reaches && take(at, "in ");
     bounds->above = !reaches && !interval && take(at, ">");
-    if (interval)
-        ENSURE(take(at, "["));
+    if (interval) {
+        bounds->above = take(at, "(");
+        ENSURE(bounds->above || take(at, "["));
+    }
     if (reaches || interval || bounds->above)
         bounds->low = parse_number(at);
     if (interval) {
@@ -72,11 +77,30 @@ static const char *parse_word(Arena *arena, const char **at) {
     return word;
 }
 
+/* "a" or "b" */
+static void parse_words(Arena *arena, const char **at, Parameter *p) {
+    VEC(const char *) words = {0};
+    do {
+        ENSURE(take(at, "\""));
+        VEC_PUSH(arena, &words, parse_string(arena, at));
+    } while (take(at, "or "));
+    p->kind = "word";
+    p->words = words.at;
+    p->word_count = words.count;
+}
+
+static void parse_kind(Arena *arena, const char **at, Parameter *p) {
+    if (**at == '"')
+        parse_words(arena, at, p);
+    else
+        p->kind = parse_word(arena, at);
+}
+
 static Parameter parse_parameter(Arena *arena, const char **at) {
     Parameter p = {.name = parse_word(arena, at), .required = true};
     p.rest = take(at, "...");
     if (take(at, ":"))
-        p.kind = parse_word(arena, at);
+        parse_kind(arena, at, &p);
     p.bounded = parse_bounds(at, &p.bounds);
     if (take(at, "=")) {
         p.required = false;
@@ -96,4 +120,8 @@ const Signature *signature_parse(Arena *arena, const char *name, const char *par
 
 const Signature *signature_of_op(Arena *arena, const OpDef *op) {
     return signature_parse(arena, op->name, op->signature);
+}
+
+bool is_of_kind(const Parameter *parameter, const char *kind) {
+    return parameter->kind && strcmp(parameter->kind, kind) == 0;
 }

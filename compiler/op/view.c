@@ -278,10 +278,9 @@ static Value build_pad(Call *call) {
         return value_tensor(NULL);
     int64_t before = call_int(call, 2, 0, INT32_MAX);
     int64_t after = call_int(call, 3, 0, INT32_MAX - x->type.dim[axis] - (before < 0 ? 0 : before));
-    int mode = read_padding_mode(call, 4);
-    if (before < 0 || after < 0 || mode < 0)
+    if (before < 0 || after < 0)
         return value_tensor(NULL);
-    bool reflects = mode == PAD_REFLECT;
+    bool reflects = call_word(call, 4, PAD_ZEROS) == PAD_REFLECT;
     if (reflects &&
         (!call_reflects(call, 2, before, x->type.dim[axis]) || !call_reflects(call, 3, after, x->type.dim[axis])))
         return value_tensor(NULL);
@@ -519,7 +518,7 @@ const OpDef op_pad = {
     .simplify = simplify_pad,
     .view = view_pad,
     .to_onnx = to_onnx_pad,
-    .signature = "x, axis: axis, before: int = 0, after: int = 0, mode: string = \"zeros\"",
+    .signature = "x, axis: axis, before: int = 0, after: int = 0, " PADDING_MODE,
     .build = build_pad,
 };
 

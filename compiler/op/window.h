@@ -45,6 +45,8 @@ Node *of_images(Graph *g, Node *y);
 Node *image_value(Graph *g, Node *image);
 /* A number for both directions, or a list of rows and columns; false after a user error. */
 bool call_pair(Call *call, int arg, int64_t low, int64_t *pair);
+/* What the signature's parameter of the kind "pixels" says, or the image's own rows and columns; false after a user error. */
+bool call_pixels(Call *call, const int64_t *own, int64_t *pixels);
 /* The arguments kernel, stride, padding, dilation, of which stride may be none: the kernel. */
 typedef struct SweepArgs {
     int kernel, stride, padding, dilation; /* -1: there is none */

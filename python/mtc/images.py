@@ -7,7 +7,7 @@ from typing import Annotated, Any, Callable, Dict, Mapping, Optional, Tuple, Typ
 from .errors import UsageError
 from .layer import Layer, Sizes
 from .operators import Parameter, made, operator
-from .spec import Flag, Init, Kernel, OptionalKernel, Padding, Pair, Size, Whole, Words, both
+from .spec import Flag, Init, Kernel, OptionalKernel, Padding, Pair, Size, Strings, Whole, Words, both
 
 __all__ = [
     "Conv2d", "ConvTranspose2d", "Conv1d", "InstanceNorm", "MaxPool2d", "AvgPool2d", "GlobalMaxPool2d", "GlobalAvgPool2d",
@@ -232,15 +232,10 @@ class Upsample(Layer):
     """scale_factor times as many rows and columns: of the nearest pixel or, with mode="bilinear", between the nearest four."""
 
     scale_factor: Kernel
-    mode: Annotated[str, Words("nearest", "bilinear")] = "nearest"
+    mode: Annotated[str, Strings("nearest", "bilinear")] = "nearest"
 
     takes = gives = "channels rows columns"
-    text = "upsample({x}, {scale_factor}{how})"
-
-    @property
-    def how(self) -> str:
-        """The argument, unless it is the language's own default."""
-        return "" if self.mode == "nearest" else f', mode = "{self.mode}"'
+    text = "upsample({x}, {scale_factor}, mode={mode})"
 
     def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
         """Rows and columns, multiplied."""

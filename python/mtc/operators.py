@@ -11,9 +11,9 @@ from __future__ import annotations
 import functools
 import json
 from pathlib import Path
-from typing import Annotated, Any, Callable, Dict, List, Mapping, Optional, Type, TypeVar
+from typing import Annotated, Any, Callable, Dict, List, Mapping, Optional, Sequence, Type, TypeVar
 
-from .spec import Axis, Flag, Number, OptionalPatterns, OptionalSize, Size, Spec
+from .spec import Axis, Flag, Interval, Kernel, Number, OptionalKernel, OptionalPatterns, OptionalSize, Size, Spec, Strings
 from .toolchain import beside, run
 
 S = TypeVar("S", bound=Spec)
@@ -40,18 +40,36 @@ def named(kind: str) -> List[str]:
     return [operator["name"] for operator in table() if operator["kind"] == kind]
 
 
-def _number(parameter: Parameter) -> Any:
-    optional = parameter.get("default", 0) is None
+def _optional(parameter: Parameter) -> bool:
+    return parameter.get("default", 0) is None
+
+
+def _bounded(parameter: Parameter, optional: bool = False) -> Number:
     low, high = (float(parameter.get(end, sign + "inf")) for end, sign in (("low", "-"), ("high", "")))
-    check = Number(low, high, parameter.get("below", False), optional, parameter.get("above", False))
-    return Annotated[Optional[float] if optional else float, check]
+    return Number(low, high, parameter.get("below", False), optional, parameter.get("above", False))
+
+
+def _number(parameter: Parameter) -> Any:
+    optional = _optional(parameter)
+    return Annotated[Optional[float] if optional else float, _bounded(parameter, optional)]
+
+
+def _interval(parameter: Parameter) -> Any:
+    return Annotated[Optional[Sequence[float]], Interval(_bounded(parameter), _optional(parameter))]
+
+
+def _word(parameter: Parameter) -> Any:
+    return Annotated[Optional[str], Strings(*parameter["words"], optional=_optional(parameter))]
 
 
 ANNOTATIONS: Mapping[str, Callable[[Parameter], Any]] = {
     "number": _number,
     "bool": lambda _: Flag,
     "axis": lambda _: Axis,
-    "size": lambda parameter: OptionalSize if parameter.get("default", 1) is None else Size,
+    "size": lambda parameter: OptionalSize if _optional(parameter) else Size,
+    "pixels": lambda parameter: OptionalKernel if _optional(parameter) else Kernel,
+    "interval": _interval,
+    "word": _word,
     "patterns": lambda _: OptionalPatterns,
 }
 
@@ -72,11 +90,13 @@ def made(
     places: Mapping[str, str],
     names: Mapping[str, str] = {},
     annotations: Mapping[str, Callable[[Parameter], Any]] = {},
+    members: Mapping[str, Any] = {},
 ) -> Type[S]:
     """The class of an operator. `places` are the parameters that are no fields, or others than the line has, with what
-    the line says for them; `names` what arguments are called here; `annotations` those of kinds, or of parameters."""
+    the line says for them; `names` what arguments are called here; `annotations` those of kinds, or of parameters; `members` what else the
+    class has."""
     known = {**ANNOTATIONS, **annotations}
-    members: Dict[str, Any] = {"__doc__": operator["doc"], "__module__": module, "__annotations__": {}}
+    own: Dict[str, Any] = {**members, "__doc__": operator["doc"], "__module__": module, "__annotations__": {}}
     words: List[str] = []
     for parameter in operator["parameters"]:
         word = parameter["name"]
@@ -84,13 +104,13 @@ def made(
         if parameter.get("kind") in UNWRITTEN:
             continue
         if places.get(word, "") not in ("{x}", "{y}"):
-            members["__annotations__"][name] = known[word if word in annotations else parameter["kind"]](parameter)
+            own["__annotations__"][name] = known[word if word in annotations else parameter["kind"]](parameter)
             if "default" in parameter:
-                members[name] = _value(parameter)
+                own[name] = _value(parameter)
         place = places.get(word, f"{{{name}}}")
         words.append(place if "default" not in parameter or place == "{rate}" else f"{word}={place}")
-    members["text"] = f"{operator['name']}({', '.join(words)})"
-    return type(operator["class"], (base,), members)
+    own["text"] = f"{operator['name']}({', '.join(words)})"
+    return type(operator["class"], (base,), own)
 
 
 def classes(kind: str, home: Dict[str, Any], make: Callable[[Operator], Type[S]]) -> Dict[str, Type[S]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from .errors import UsageError
 from .layer import Layer, Sizes, Value, Writer
-from .spec import Flag, Size, Words
+from .spec import Flag, Size, Strings
 
 __all__ = ["RNN", "GRU", "LSTM"]
 
@@ -49,17 +49,12 @@ class RNN(_Recurrent):
     input_size: Size
     hidden_size: Size
     num_layers: Size = 1
-    nonlinearity: Annotated[str, Words("tanh", "relu")] = "tanh"
+    nonlinearity: Annotated[str, Strings("tanh", "relu")] = "tanh"
     bias: Flag = True
     bidirectional: Flag = False
     last: Flag = False
 
-    text = "rnn({x}, {hidden_size}, layers={num_layers}, bidirectional={bidirectional}, bias={bias}{activation})"
-
-    @property
-    def activation(self) -> str:
-        """The argument, unless it is the language's own default."""
-        return "" if self.nonlinearity == "tanh" else f', activation = "{self.nonlinearity}"'
+    text = "rnn({x}, {hidden_size}, layers={num_layers}, bidirectional={bidirectional}, bias={bias}, activation={nonlinearity})"
 
 
 class _Gated(_Recurrent, abstract=True):

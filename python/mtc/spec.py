@@ -213,18 +213,18 @@ class Ends(Tuple[float, ...]):
 
 
 class Interval:
-    """Two numbers above 0, the least and the most, up to `most`; or None."""
+    """Two such numbers, the least and the most; with `optional` also None."""
 
-    def __init__(self, most: float = math.inf) -> None:
-        self.most = most
+    def __init__(self, number: Number, optional: bool = False) -> None:
+        self.number, self.optional = number, optional
 
     def __call__(self, value: Any, what: str) -> Optional[Ends]:
-        if value is None:
+        if value is None and self.optional:
             return None
         ends = tuple(value) if isinstance(value, (list, tuple)) else ()
         if len(ends) != 2:
             raise UsageError(f"{what} is two numbers, (least, most), not {value!r}")
-        least, most = (Number(0, self.most, above=True)(end, what) for end in ends)
+        least, most = (cast(float, self.number(end, what)) for end in ends)
         if least > most:
             raise UsageError(f"{what} is (least, most), not {value!r}")
         return Ends((least, most))
@@ -240,8 +240,23 @@ class Words:
         if value is None and self.optional:
             return None
         if value not in self.words:
-            raise UsageError(f"{what} is one of {', '.join(map(repr, self.words))}, not {value!r}")
+            raise UsageError(f"{what} is one of {', '.join(map(repr, self.words))}, not {value!r}{nearest(value, self.words)}")
         return str(value)
+
+
+class String(str):
+    """A string of the language."""
+
+    def mt(self) -> str:
+        return quoted(self)
+
+
+class Strings(Words):
+    """One of some words that are strings of the language."""
+
+    def __call__(self, value: Any, what: str) -> Optional[str]:
+        word = super().__call__(value, what)
+        return None if word is None else String(word)
 
 
 class Boolean:

@@ -63,8 +63,29 @@ def test_table_for_programs():
     assert sgd["momentum"] == {"name": "momentum", "kind": "number", "low": 0, "high": 1, "below": True, "default": 0}
     assert sgd["nesterov"] == {"name": "nesterov", "kind": "bool", "default": False}
     assert table["huber"]["parameters"][2] == {"name": "delta", "kind": "number", "low": 0, "above": True, "default": 1}
+    modes = {"name": "mode", "kind": "word", "words": ["zeros", "reflect"], "default": "zeros"}
+    assert table["random_crop"]["parameters"][2] == table["pad"]["parameters"][4] == modes
+    assert table["random_resized_crop"]["parameters"][1:3] == [
+        {"name": "size", "kind": "pixels", "default": None},
+        {"name": "scale", "kind": "interval", "low": 0, "high": 1, "above": True, "default": None}]
     assert table["one_cycle_lr"]["parameters"][2]["default"] is None
     assert [table[name]["class"] for name in ("relu", "mish", "log_softmax", "wsd_lr")] == ["ReLU", "Mish", "LogSoftmax", "WSD"]
+
+
+WORDS = [(name, p) for name, op in TABLE.items() for p in op["parameters"] if p.get("kind") == "word"]
+
+
+@pytest.mark.parametrize("name, parameter", WORDS, ids=lambda each: each if isinstance(each, str) else each["name"])
+def test_words_are_those_of_the_table(name, parameter, mtc, tmp_path):
+    """Each is taken, and another one is told which there are."""
+    def refused(word):
+        call = EXAMPLES[name].split(f", {parameter['name']} =")[0].removesuffix(")")
+        (tmp_path / "m.mt").write_text(context(f'{call}, {parameter["name"]} = "{word}")'))
+        return mtc("--emit=graph", tmp_path / "m.mt").stderr
+    known = [f'"{word}"' for word in parameter["words"]]
+    expected = f'expected {", ".join(known[:-1])} or {known[-1]}, not '
+    assert f'{expected}"another"\n' in refused("another")
+    assert not any("expected " in refused(word) for word in parameter["words"])
 
 
 def test_json_is_of_the_table_alone(mtc):

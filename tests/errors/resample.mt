@@ -8,6 +8,10 @@ model {
   b      = random_resized_crop(image, scale = [0.5, 2])
   c      = random_resized_crop(image, 4, ratio = 2)
   d      = random_resized_crop(image, [4, 4, 3])
+  e      = random_resized_crop(image, ratio = [2, 1])
+  f      = random_resized_crop(image, scale = ["0.5", 1])
+  g      = random_crop(image, 1, mode = "reflekt")
+  k      = random_crop(image, 1, mode = 1)
   h      = rotate(conv2d(image, 3, 3), 10)
   scores = linear(flatten(h), 10)
 }

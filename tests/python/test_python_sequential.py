@@ -282,6 +282,7 @@ LAYERS = [  # a layer, the shape that it reads, the shape that it gives
     (mtc.ColorJitter(0.4, contrast=0.2, white=1), IMAGE, IMAGE),
     (mtc.Rotate(30, fill=1), IMAGE, IMAGE),
     (mtc.RandomResizedCrop((3, 5), scale=(0.5, 1)), IMAGE, (*IMAGE[:1], 3, 5)),
+    (mtc.RandomResizedCrop(ratio=(0.5, 2)), IMAGE, IMAGE),
     (mtc.MixUp(0.2), SEQUENCE, SEQUENCE),
     (mtc.CutMix(name="p.q"), IMAGE, IMAGE),
     (mtc.Residual([mtc.LayerNorm(8), mtc.SelfAttention(8, 1)]), SEQUENCE, SEQUENCE),
@@ -518,6 +519,9 @@ REFUSED = [
     (lambda: mtc.Rotate(200), "Rotate: degrees is a number from 0 to 180, not 200"),
     (lambda: mtc.RandomResizedCrop(8, scale=(0.5, 2)), "RandomResizedCrop: scale is a number from 0 to 1, not 2"),
     (lambda: mtc.RandomResizedCrop(8, ratio=(2, 1)), "RandomResizedCrop: ratio is (least, most), not (2, 1)"),
+    (lambda: mtc.RandomResizedCrop(8, scale=0.5), "RandomResizedCrop: scale is two numbers, (least, most), not 0.5"),
+    (lambda: mtc.RandomResizedCrop((8, 8, 3)), "RandomResizedCrop: size is a whole number or two, (rows, columns), not (8, 8, 3)"),
+    (lambda: mtc.RandomCrop(4, "reflekt"), "RandomCrop: mode is one of 'zeros', 'reflect', not 'reflekt'; did you mean 'reflect'?"),
     (lambda: mtc.SelfAttention(8, 3), "num_heads, 3, do not divide embed_dim, 8"),
     (lambda: mtc.GRU(8, 4, bidirectional=True, last=True), "no last row that has read all; leave out last=True; mtc.Mean(0) behind it makes one row of all"),
     (lambda: mtc.Adam(-1), "Adam: lr is a number from 0 on, or a schedule such as mtc.Cosine(1e-3), not -1"),
@@ -729,6 +733,7 @@ def test_changes_of_the_data_are_those_of_the_table():
     """A class of each, and its shapes by what the table says of the data."""
     names = {kind: set(operators.named(kind)) for kind in ("augmentation", "mixture")}
     assert set(augmentation.AUGMENTATIONS) == names["augmentation"] and set(augmentation.MIXTURES) == names["mixture"]
+    assert {*augmentation.AUGMENTATIONS.values(), *augmentation.MIXTURES.values()} <= {type(layer) for layer, _, _ in LAYERS}  # see test_layer
     assert mtc.MixUp.takes == "..." and mtc.CutMix.takes == mtc.Rotate.takes == mtc.RandomCrop.takes == "channels rows columns"
 
 
