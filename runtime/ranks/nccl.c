@@ -128,14 +128,7 @@ int mtc_nccl_join(MtcFault *fault) {
 
 int mtc_nccl_found(MtcFault *fault, bool *all) {
     MtcFault missing;
-    const bool own = nccl_load(&missing) == 0;
-    bool *found = (bool *)mtc_zeroed((size_t)mtc_rank_count() * sizeof *found);
-    const int code = mtc_ranks_each(fault, &own, sizeof own, found);
-    *all = true;
-    for (int rank = 0; rank < mtc_rank_count(); rank++)
-        *all = *all && found[rank];
-    free(found);
-    return code;
+    return mtc_ranks_all(fault, nccl_load(&missing) == 0, all);
 }
 
 bool mtc_nccl_joined(void) {

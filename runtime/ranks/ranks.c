@@ -281,6 +281,16 @@ int mtc_ranks_each(MtcFault *fault, const void *own, size_t bytes, void *result)
     return code ? code : mtc_ranks_share(fault, all, bytes * (size_t)joined.count, true);
 }
 
+int mtc_ranks_all(MtcFault *fault, bool own, bool *all) {
+    bool *said = (bool *)mtc_zeroed((size_t)joined.count * sizeof *said);
+    const int code = mtc_ranks_each(fault, &own, sizeof own, said);
+    *all = true;
+    for (int rank = 0; rank < joined.count; rank++)
+        *all = *all && said[rank];
+    free(said);
+    return code;
+}
+
 /* In a ring: what came from the neighbour before goes on to the one behind. */
 int mtc_ranks_gather(MtcFault *fault, void *values, size_t size, const int64_t *begin) {
     const int count = joined.count, next = (joined.rank + 1) % count, before = (joined.rank + count - 1) % count;

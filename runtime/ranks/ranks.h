@@ -62,6 +62,8 @@ double mtc_ranks_patience(void);
 int mtc_ranks_missed(MtcFault *fault, int other);
 /* What each has, for all: `bytes` of each, one behind the other. */
 int mtc_ranks_each(MtcFault *fault, const void *own, size_t bytes, void *all);
+/* Whether all say yes. */
+int mtc_ranks_all(MtcFault *fault, bool own, bool *all);
 /* What rank 0 has, for all. `patient`: rank 0 may have been busy with something of its own. */
 int mtc_ranks_share(MtcFault *fault, void *values, size_t bytes, bool patient);
 /* Elements begin[r] .. begin[r + 1] - 1, of `size` bytes each, are rank r's; all get those of all. */

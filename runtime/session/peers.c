@@ -61,11 +61,10 @@ static const char *reach_all(const MtcSession *session, MtcPeerSums *sums, const
 
 /* Each rank says whether it can; all can, or nobody does. */
 static int agree(MtcFault *fault, const char **why) {
-    bool can[MTC_MAX_PEERS], own = !*why;
-    const int code = mtc_ranks_each(fault, &own, sizeof own, can);
-    for (int rank = 0; rank < mtc_rank_count() && !code; rank++)
-        if (!can[rank] && !*why)
-            *why = "the GPU of another rank cannot";
+    bool all = false;
+    const int code = mtc_ranks_all(fault, !*why, &all);
+    if (!code && !all && !*why)
+        *why = "the GPU of another rank cannot";
     return code;
 }
 
