@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Type
+from typing import TYPE_CHECKING, Any, List, Type
 
-from .layer import Layer, Sizes, Value
+from .images import IMAGE, OfImages
+from .layer import Layer, Value
 from .operators import Operator, classes, made
-from .spec import both
 
 __all__: List[str] = []
-
-IMAGE = "channels rows columns"
-
 
 class Augmentation(Layer, abstract=True):
     """Of data of any shape."""
 
 
-class OfImages(Augmentation, abstract=True):
-    """Of images of the data, which keep their size where no field says another."""
-
-    takes = gives = IMAGE
-    pixels = ""  # that field: of rows and columns
-
-    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
-        """The size that the field says."""
-        size = getattr(self, self.pixels, None)
-        if size is not None:
-            found["rows"], found["columns"] = ((each,) for each in both(size))
-        return None
+class AugmentationOfImages(Augmentation, OfImages, abstract=True):
+    """Of images of the data."""
 
 
 class Mixture(Layer, abstract=True):
@@ -55,11 +42,10 @@ def _layer(operator: Operator, of_any: Type[Layer], of_images: Type[Layer]) -> T
     data, *rest = operator["parameters"]
     base = of_images if data.get("kind") == "image" else of_any
     targets = {parameter["name"]: "{y}" for parameter in rest[:1] if base.mixes}
-    members = {"pixels": parameter["name"] for parameter in rest if parameter.get("kind") == "pixels"}
-    return made(operator, base, __name__, {data["name"]: "{x}", **targets}, members=members)
+    return made(operator, base, __name__, {data["name"]: "{x}", **targets})
 
 
-AUGMENTATIONS = classes("augmentation", globals(), lambda operator: _layer(operator, Augmentation, OfImages))
+AUGMENTATIONS = classes("augmentation", globals(), lambda operator: _layer(operator, Augmentation, AugmentationOfImages))
 MIXTURES = classes("mixture", globals(), lambda operator: _layer(operator, Mixture, MixtureOfImages))
 
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Callable, Dict, Mapping, Optional, Tuple, Type, Union
+from typing import Annotated, Any, Callable, Dict, Optional, Type, Union
 
 from .errors import UsageError
 from .layer import Layer, Sizes
-from .operators import Parameter, made, operator
-from .spec import Flag, Init, Kernel, OptionalKernel, Padding, Pair, Size, Strings, Whole, Words, both
+from .operators import layer_of
+from .spec import Padding, Pair, Size, Whole, Words, both
 
 __all__ = [
     "Conv2d", "ConvTranspose2d", "Conv1d", "InstanceNorm", "MaxPool2d", "AvgPool2d", "GlobalMaxPool2d", "GlobalAvgPool2d",
@@ -15,8 +15,27 @@ __all__ = [
 ]
 
 
+IMAGE = "channels rows columns"
+
+
+class OfImages(Layer, abstract=True):
+    """Of images [channels, rows, columns], which keep their size where no field says another."""
+
+    takes = gives = IMAGE
+    pixels = ""  # that field: of rows and columns
+
+    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
+        """The size that the field says."""
+        size = getattr(self, self.pixels, None)
+        if size is not None:
+            found["rows"], found["columns"] = ((each,) for each in both(size))
+        return None
+
+
 class Windowed(Layer, abstract=True):
     """A layer that looks through windows at images [channels, rows, columns]."""
+
+    takes = gives = IMAGE
 
     def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
         """How many windows fit."""
@@ -65,39 +84,7 @@ def named_padding(layer: Layer) -> Sizes:
     return tuple(extent // 2 for extent in extents)
 
 
-class Conv2d(Windowed):
-    """Convolution of images [in_channels, rows, columns]; sizes are a number or (rows, columns). padding="same" keeps
-    rows and columns. Weights `weight` [out_channels, in_channels / groups, rows, columns] and `bias` [out_channels]."""
-
-    in_channels: Size
-    out_channels: Size
-    kernel_size: Kernel
-    stride: Kernel = 1
-    padding: Annotated[Union[int, str, Tuple[int, ...]], SamePadding(Pair(0))] = 0
-    dilation: Kernel = 1
-    groups: Size = 1
-    bias: Flag = True
-    init: Init = None
-    bias_init: Init = None
-
-    takes = "in_channels rows columns"
-    gives = "out_channels rows columns"
-    kind = "conv"
-    trained = True
-    text = (
-        "conv2d({x}, {out_channels}, {kernel_size}, stride={stride}, padding={padding}, dilation={dilation}, "
-        "groups={groups}, bias={bias}, init={init}, bias_init={bias_init})"
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_groups(self)
-        if isinstance(self.padding, str):
-            half = named_padding(self)
-            object.__setattr__(self, "padding", half[0] if half[0] == half[1] else half)
-
-
-# ---- with the table's arguments ----
+# ---- convolutions ----
 
 
 class _Filtered(Layer, abstract=True):
@@ -108,6 +95,18 @@ class _Filtered(Layer, abstract=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_groups(self)
+        if isinstance(vars(self)["padding"], str):
+            object.__setattr__(self, "padding", self._padded(named_padding(self)))
+
+    def _padded(self, sizes: Sizes) -> Any:
+        """As the line has it: one size where both axes have the same."""
+        return sizes[0] if sizes[0] == sizes[1] else sizes
+
+
+class _Seen(_Filtered, Windowed, abstract=True):
+    takes = "in_channels rows columns"
+    gives = "out_channels rows columns"
+    kind = "conv"
 
 
 class _Grown(_Filtered, abstract=True):
@@ -130,11 +129,6 @@ class _Along(_Filtered, abstract=True):
     takes = "in_channels length"
     gives = "out_channels length"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(vars(self)["padding"], str):
-            object.__setattr__(self, "padding", named_padding(self)[0])
-
     def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
         """How many windows fit."""
         fields, length = vars(self), found["length"][0]
@@ -146,6 +140,22 @@ class _Along(_Filtered, abstract=True):
         return None
 
 
+TORCH = {"out": "out_channels", "kernel": "kernel_size"}  # what PyTorch calls arguments of convolutions
+
+
+def _filtered(function: str, base: Type[Layer], padding: Any = Padding) -> Any:
+    annotations: Dict[str, Callable[..., Any]] = {"padding": lambda _: padding, "output_padding": lambda _: Padding}
+    return layer_of(function, base, __name__, TORCH, annotations=annotations)
+
+
+Conv2d = _filtered("conv2d", _Seen, Annotated[Union[int, str, Sizes], SamePadding(Pair(0))])
+ConvTranspose2d = _filtered("conv_transpose2d", _Grown)
+Conv1d = _filtered("conv1d", _Along, Annotated[Union[int, str], SamePadding(Whole(0))])
+
+
+# ---- one channel by itself ----
+
+
 class _Channelwise(Layer, abstract=True):
     num_features: Size
 
@@ -153,92 +163,34 @@ class _Channelwise(Layer, abstract=True):
     trained = True
 
 
-TORCH = {"out": "out_channels", "kernel": "kernel_size"}  # what PyTorch calls arguments of convolutions
-ARGUMENTS: Mapping[str, Callable[[Parameter], Any]] = {
-    "sizes": lambda _: Kernel, "init": lambda _: Init, "output_padding": lambda _: Padding,
-}
-
-
-def of_table(function: str, base: Type[Layer], padding: Any = Padding) -> Type[Layer]:
-    """The layer of a function of the language, whose arguments, defaults and bounds are the table's; `base` has what it does to
-    shapes."""
-    annotations = {**ARGUMENTS, "padding": lambda _: padding}
-    return made(operator(function), base, __name__, {"x": "{x}"}, TORCH, annotations)
-
-
-ConvTranspose2d = of_table("conv_transpose2d", _Grown)
-Conv1d = of_table("conv1d", _Along, Annotated[Union[int, str], SamePadding(Whole(0))])
-InstanceNorm = of_table("instance_norm", _Channelwise)
+InstanceNorm = layer_of("instance_norm", _Channelwise, __name__)
 
 
 # ---- pooling and sizes of images ----
 
 
-class MaxPool2d(Windowed):
-    """The largest number of each window; stride is kernel_size unless it is given."""
-
-    kernel_size: Kernel
-    stride: OptionalKernel = None
-    padding: Padding = 0
-    dilation: Kernel = 1
-
-    takes = gives = "channels rows columns"
-    text = "max_pool({x}, {kernel_size}, stride={stride}, padding={padding}, dilation={dilation})"
-
-
-class AvgPool2d(Windowed):
-    """The mean of each window, padding counted as 0; stride is kernel_size unless it is given."""
-
-    kernel_size: Kernel
-    stride: OptionalKernel = None
-    padding: Padding = 0
-
-    takes = gives = "channels rows columns"
-    text = "avg_pool({x}, {kernel_size}, stride={stride}, padding={padding})"
-
-
-class GlobalMaxPool2d(Layer):
-    """The largest number of each channel: [channels, rows, columns] -> [channels]."""
-
-    takes = "channels rows columns"
+class _Global(Layer, abstract=True):
+    takes = IMAGE
     gives = "channels"
-    text = "global_max_pool({x})"
 
 
-class GlobalAvgPool2d(Layer):
-    """The mean of each channel: [channels, rows, columns] -> [channels]."""
-
-    takes = "channels rows columns"
-    gives = "channels"
-    text = "global_avg_pool({x})"
-
-
-class AdaptiveAvgPool2d(Layer):
-    """Images of output_size rows and columns, each pixel the mean of its part."""
-
-    output_size: Kernel
-
-    takes = gives = "channels rows columns"
-    text = "adaptive_avg_pool({x}, {output_size})"
-
-    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
-        """Rows and columns as asked for."""
-        rows, columns = both(self.output_size)
-        found.update(rows=(rows,), columns=(columns,))
-        return None
-
-
-class Upsample(Layer):
-    """scale_factor times as many rows and columns: of the nearest pixel or, with mode="bilinear", between the nearest four."""
-
-    scale_factor: Kernel
-    mode: Annotated[str, Strings("nearest", "bilinear")] = "nearest"
-
-    takes = gives = "channels rows columns"
-    text = "upsample({x}, {scale_factor}, mode={mode})"
+class _Enlarged(Layer, abstract=True):
+    takes = gives = IMAGE
 
     def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
         """Rows and columns, multiplied."""
-        for axis, factor in zip(("rows", "columns"), both(self.scale_factor)):
+        for axis, factor in zip(("rows", "columns"), both(vars(self)["scale_factor"])):
             found[axis] = (found[axis][0] * factor,)
         return None
+
+
+def _pooled(function: str, title: str) -> Any:
+    return layer_of(function, Windowed, __name__, TORCH, annotations={"padding": lambda _: Padding}, title=title)
+
+
+MaxPool2d = _pooled("max_pool", "MaxPool2d")
+AvgPool2d = _pooled("avg_pool", "AvgPool2d")
+GlobalMaxPool2d = layer_of("global_max_pool", _Global, __name__, title="GlobalMaxPool2d")
+GlobalAvgPool2d = layer_of("global_avg_pool", _Global, __name__, title="GlobalAvgPool2d")
+AdaptiveAvgPool2d = layer_of("adaptive_avg_pool", OfImages, __name__, {"out": "output_size"}, title="AdaptiveAvgPool2d")
+Upsample = layer_of("upsample", _Enlarged, __name__, {"factor": "scale_factor"})

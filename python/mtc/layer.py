@@ -72,12 +72,20 @@ class Layer(Spec, abstract=True):
         name: Optional[str] = keyword(default=None, kw_only=True)
 
     def __init_subclass__(cls, abstract: bool = False) -> None:
-        if not abstract:  # the name comes after a layer's own arguments
-            shared = [each for each in reversed(cls.__mro__) if issubclass(each, Layer) and each is not Layer]
-            cls.__annotations__ = {**{name: kind for each in shared for name, kind in _annotated(each).items()}, "name": Optional[str]}
+        if not abstract:
+            cls.__annotations__ = {**cls._fields(), "name": Optional[str]}
             cls.name = None
             cls.kind = cls.kind or cls.text.split("(")[0]
         super().__init_subclass__(abstract)
+
+    @classmethod
+    def _fields(cls) -> Dict[str, Any]:
+        """What bases ask for, then the layer's own arguments, then what bases may be given."""
+        own = _annotated(cls)
+        bases = (each for each in reversed(cls.__mro__[1:]) if issubclass(each, Layer) and each is not Layer)
+        inherited = {name: kind for each in bases for name, kind in _annotated(each).items()}
+        asked = {name: kind for name, kind in inherited.items() if not hasattr(cls, name) or name in own}
+        return {**asked, **own, **{name: kind for name, kind in inherited.items() if name not in own}}
 
     @property
     def classes(self) -> Optional[int]:

@@ -1,24 +1,23 @@
 """The layers of mtc.Sequential, by the names and with the arguments that PyTorch has. layer.py has what a layer is.
 
-Here are those that know a shape, or other arguments than the language has, but for layers of images (images.py), recurrent ones
-(recurrent.py) and those that change the data (augmentation.py); activations are the table's (operators.py).
+Arguments, their defaults and bounds are those of the compiler's table (operators.py), under PyTorch's names; here is what a layer does to
+shapes, and layers that call no one function of the language. Layers of images are in images.py, recurrent ones in recurrent.py, those
+that change the data in augmentation.py.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Dict, Optional, Type, Union
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Dict, Optional, Type, Union
 
 from . import augmentation, images, recurrent
 from .augmentation import *  # noqa: F403
 from .errors import UsageError
 from .images import *  # noqa: F403
 from .layer import Layer, Sizes, Value, Writer, known_shape, nested
-from .operators import classes, made
+from .operators import classes, layer_of, made
 from .recurrent import *  # noqa: F403
-from .spec import (
-    Axis, Extents, Flag, Init, Positive, Real, Shape, Share, Size, Words, number_text, shape_text, value_text,
-)
+from .spec import Axis, Extents, Flag, Real, Shape, Size, Words, number_text, shape_text, value_text
 
 __all__ = [
     "Layer", "Linear", "Flatten", "Reshape", "Transpose", "Mean", "GELU", "Dropout", "Rescaling", "Normalize",
@@ -33,20 +32,15 @@ __all__ += augmentation.__all__
 # ---- products ----
 
 
-class Linear(Layer):
-    """x W^T + b over the last axis: [..., in_features] -> [..., out_features]. Weights `weight` [out_features,
-    in_features] and `bias` [out_features]."""
-
+class _Product(Layer, abstract=True):
     in_features: Size
-    out_features: Size
-    bias: Flag = True
-    init: Init = None
-    bias_init: Init = None
 
     takes = "... in_features"
     gives = "... out_features"
     trained = True
-    text = "linear({x}, {out_features}, bias={bias}, init={init}, bias_init={bias_init})"
+
+
+Linear = layer_of("linear", _Product, __name__, {"out": "out_features"})
 
 
 # ---- shapes ----
@@ -131,12 +125,7 @@ class GELU(Layer):
         return self.approximate == "none"
 
 
-class Dropout(Layer):
-    """In training 0 with probability p, else x / (1 - p); in evaluation x."""
-
-    p: Share = 0.5
-
-    text = "dropout({x}, {p})"
+Dropout = layer_of("dropout", Layer, __name__, members={"p": 0.5})  # PyTorch's default; the language has none
 
 
 class Rescaling(Layer):
@@ -176,35 +165,35 @@ class Normalize(Layer):
 
 class _BatchNorm(Layer, abstract=True):
     num_features: Size
-    eps: Positive = 1e-5
-    momentum: Share = 0.1
-    affine: Flag = True
-    sync: Flag = False
 
     kind = "batch_norm"
     trained = True
-    text = "batch_norm({x}, momentum={momentum}, eps={eps}, affine={affine}, sync={sync})"
 
 
-class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of vectors [num_features], or of channels [num_features, length]. Weights `weight`, `bias`; statistics
-    `running_mean`, `running_var`."""
-
+class _OfChannels(_BatchNorm, abstract=True):
     takes = gives = "num_features"
 
     def output(self, writer: Writer, x: Value) -> Sizes:
-        """The shape of x: a channel's numbers are normalized together."""
+        """The shape of x, a vector, or channels [num_features, length], of which the numbers of one are normalized together."""
         return x.shape if len(x.shape) == 2 and x.shape[0] == self.num_features else super().output(writer, x)
 
 
-class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of images [num_features, rows, columns]. Weights `weight`, `bias`; statistics `running_mean`,
-    `running_var`."""
-
+class _OfImages(_BatchNorm, abstract=True):
     takes = gives = "num_features rows columns"
 
 
+def _batch_norm(base: Type[Layer], title: str) -> Any:
+    """In PyTorch's order of arguments."""
+    return layer_of("batch_norm", base, __name__, title=title, order=("eps", "momentum"))
+
+
+BatchNorm1d = _batch_norm(_OfChannels, "BatchNorm1d")
+BatchNorm2d = _batch_norm(_OfImages, "BatchNorm2d")
+
+
 class _LastAxesNorm(Layer, abstract=True):
+    normalized_shape: Extents
+
     takes = gives = "... normalized_shape"
     trained = True
     omitted = {"axes": 1}
@@ -215,80 +204,54 @@ class _LastAxesNorm(Layer, abstract=True):
         return len(vars(self)["normalized_shape"])
 
 
-class LayerNorm(_LastAxesNorm):
-    """(x - mean) / std * weight + bias over the last axes, those of normalized_shape."""
-
-    normalized_shape: Extents
-    eps: Positive = 1e-5
-    elementwise_affine: Flag = True
-
-    kind = "layer_norm"
-    text = "layer_norm({x}, axes={axes}, eps={eps}, affine={elementwise_affine})"
+LayerNorm = layer_of("layer_norm", _LastAxesNorm, __name__, {"affine": "elementwise_affine"})
+RMSNorm = layer_of("rms_norm", _LastAxesNorm, __name__, title="RMSNorm")
 
 
-class RMSNorm(_LastAxesNorm):
-    """x / sqrt(mean of x^2 + eps) * weight over the last axes, those of normalized_shape."""
-
-    normalized_shape: Extents
-    eps: Positive = 1e-5
-
-    kind = "rms_norm"
-    text = "rms_norm({x}, axes={axes}, eps={eps})"
-
-
-class GroupNorm(Layer):
-    """Normalisation of images over groups of neighbouring channels."""
-
+class _Grouped(Layer, abstract=True):
     num_groups: Size
     num_channels: Size
-    eps: Positive = 1e-5
-    affine: Flag = True
 
     takes = gives = "num_channels rows columns"
     trained = True
-    text = "group_norm({x}, {num_groups}, eps={eps}, affine={affine})"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.num_channels % self.num_groups:
             sizes = f"num_groups, {self.num_groups}, do not divide num_channels, {self.num_channels}"
-            raise UsageError(f"GroupNorm: {sizes}")
+            raise UsageError(f"{type(self).__name__}: {sizes}")
+
+
+GroupNorm = layer_of("group_norm", _Grouped, __name__, {"groups": "num_groups"})
 
 
 # ---- classes and sequences ----
 
 
-class Embedding(Layer):
-    """A learned vector for each class: whole numbers below num_embeddings of any shape -> [..., embedding_dim]. The
-    first layer; it makes the input whole numbers. Weight `weight` [num_embeddings, embedding_dim]."""
+class _OfClasses(Layer, abstract=True):
+    """The first layer, which makes the input whole numbers. `counted` is the field that they are below."""
 
-    num_embeddings: Size
-    embedding_dim: Size
-    init: Init = None
+    counted: ClassVar[str]
 
+    @property
+    def classes(self) -> Optional[int]:
+        """How many there are."""
+        return int(getattr(self, self.counted))
+
+
+class _Looked(_OfClasses, abstract=True):
+    counted = "num_embeddings"
     gives = "... embedding_dim"
     trained = True
-    text = "embedding({x}, {num_embeddings}, {embedding_dim}, init={init})"
-
-    @property
-    def classes(self) -> Optional[int]:
-        """Rows of the table."""
-        return self.num_embeddings
 
 
-class OneHot(Layer):
-    """1 at the class, 0 elsewhere: whole numbers below num_classes of any shape -> [..., num_classes]. The first layer;
-    it makes the input whole numbers."""
-
-    num_classes: Size
-
+class _Marked(_OfClasses, abstract=True):
+    counted = "num_classes"
     gives = "... num_classes"
-    text = "one_hot({x}, {num_classes})"
 
-    @property
-    def classes(self) -> Optional[int]:
-        """The size of the new axis."""
-        return self.num_classes
+
+Embedding = layer_of("embedding", _Looked, __name__, {"count": "num_embeddings", "width": "embedding_dim"})
+OneHot = layer_of("one_hot", _Marked, __name__, {"classes": "num_classes"})
 
 
 class PositionalEmbedding(Layer):

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, Callable, Dict, List, Mapping, Optional, Sequence, Type, TypeVar
 
-from .spec import Axis, Flag, Interval, Kernel, Number, OptionalKernel, OptionalPatterns, OptionalSize, Size, Spec, Strings
+from .spec import Axis, Flag, Init, Interval, Kernel, Number, OptionalKernel, OptionalPatterns, OptionalSize, Size, Spec, Strings
 from .toolchain import beside, run
 
 S = TypeVar("S", bound=Spec)
@@ -67,14 +68,18 @@ ANNOTATIONS: Mapping[str, Callable[[Parameter], Any]] = {
     "bool": lambda _: Flag,
     "axis": lambda _: Axis,
     "size": lambda parameter: OptionalSize if _optional(parameter) else Size,
+    "sizes": lambda parameter: OptionalKernel if _optional(parameter) else Kernel,
     "pixels": lambda parameter: OptionalKernel if _optional(parameter) else Kernel,
+    "init": lambda _: Init,
     "interval": _interval,
     "word": _word,
     "patterns": lambda _: OptionalPatterns,
 }
 
 
-UNWRITTEN = ("loss",)  # kinds of parameters that take a value of the model, which no object here is
+def _of_the_model(parameter: Parameter) -> bool:
+    """It takes a value of the model, which no object here is: the loss, or where nothing else is said, a tensor."""
+    return parameter.get("kind") == "loss" or ("kind" not in parameter and _optional(parameter))
 
 
 def _value(parameter: Parameter) -> Any:
@@ -91,26 +96,45 @@ def made(
     names: Mapping[str, str] = {},
     annotations: Mapping[str, Callable[[Parameter], Any]] = {},
     members: Mapping[str, Any] = {},
+    title: str = "",
+    order: Sequence[str] = (),
 ) -> Type[S]:
     """The class of an operator. `places` are the parameters that are no fields, or others than the line has, with what
-    the line says for them; `names` what arguments are called here; `annotations` those of kinds, or of parameters; `members` what else the
-    class has."""
+    the line says for them; what `base` works out is no field either. `names` is what arguments are called here; `annotations` those of
+    kinds, or of parameters; `members` what else the class has, beside `pixels`, the field of an image's size; `title` its name, where it is not the table's; `order` the arguments that come
+    before the others."""
     known = {**ANNOTATIONS, **annotations}
-    own: Dict[str, Any] = {**members, "__doc__": operator["doc"], "__module__": module, "__annotations__": {}}
+    own: Dict[str, Any] = {"__doc__": _renamed(operator["doc"], names), "__module__": module}
+    hints: Dict[str, Any] = {}
     words: List[str] = []
     for parameter in operator["parameters"]:
         word = parameter["name"]
         name = names.get(word, word)
-        if parameter.get("kind") in UNWRITTEN:
+        if _of_the_model(parameter):
             continue
-        if places.get(word, "") not in ("{x}", "{y}"):
-            own["__annotations__"][name] = known[word if word in annotations else parameter["kind"]](parameter)
+        if places.get(word, "") not in ("{x}", "{y}") and not hasattr(base, name):
+            hints[name] = known[word if word in annotations else parameter["kind"]](parameter)
             if "default" in parameter:
                 own[name] = _value(parameter)
         place = places.get(word, f"{{{name}}}")
         words.append(place if "default" not in parameter or place == "{rate}" else f"{word}={place}")
+        if parameter.get("kind") == "pixels":
+            own["pixels"] = name
+    own["__annotations__"] = {name: hints[name] for name in dict.fromkeys([*order, *hints]) if name in hints}
     own["text"] = f"{operator['name']}({', '.join(words)})"
-    return type(operator["class"], (base,), own)
+    return type(title or operator["class"], (base,), {**own, **members})
+
+
+def _renamed(doc: str, names: Mapping[str, str]) -> str:
+    """What a page says of arguments, by the names that they have here."""
+    return re.sub(r"`(\w+)`", lambda word: f"`{names.get(word[1], word[1])}`", doc)
+
+
+def layer_of(function: str, base: Type[S], module: str, names: Mapping[str, str] = {}, **how: Any) -> Any:
+    """The layer that calls a function of the language, whose first parameter is what the layer takes; arguments, defaults and bounds
+    are the table's, and `base` has what it does to shapes. `how` is said as to `made`."""
+    found = operator(function)
+    return made(found, base, module, {found["parameters"][0]["name"]: "{x}"}, names, **how)
 
 
 def classes(kind: str, home: Dict[str, Any], make: Callable[[Operator], Type[S]]) -> Dict[str, Type[S]]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 from .errors import UsageError
 from .layer import Layer, Sizes, Value, Writer
-from .spec import Flag, Size, Strings
+from .operators import layer_of, operator
+from .spec import Flag, Size
 
 __all__ = ["RNN", "GRU", "LSTM"]
 
 
 class _Recurrent(Layer, abstract=True):
-    """A layer that goes over a sequence [length, input_size], step by step, and gives its states."""
+    """A layer that goes over a sequence [length, input_size], step by step, and gives its states; the last one alone where
+    `last` is true."""
+
+    input_size: Size
+    last: Flag = False
 
     takes, gives = "length input_size", "length width"
     trained = True
@@ -20,7 +25,7 @@ class _Recurrent(Layer, abstract=True):
     if TYPE_CHECKING:
         hidden_size: int
         bidirectional: bool
-        last: bool
+        reverse: bool
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -38,47 +43,18 @@ class _Recurrent(Layer, abstract=True):
         return shape[1:] if self.last else shape
 
     def expression(self, x: Value) -> str:
-        return super().expression(x) + ("[-1]" if self.last else "")
+        """The last state of a layer that goes backwards is the first row."""
+        return super().expression(x) + (f"[{0 if self.reverse else -1}]" if self.last else "")
 
 
-class RNN(_Recurrent):
-    """Over a sequence [length, input_size]: h = nonlinearity(W x + b + U h + d), with nonlinearity "tanh" or "relu"; gives the
-    states [length, hidden_size], the last one where last is true, both directions beside each other where bidirectional is.
-    num_layers on top of each other. Weights as PyTorch's RNN: `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`."""
-
-    input_size: Size
-    hidden_size: Size
-    num_layers: Size = 1
-    nonlinearity: Annotated[str, Strings("tanh", "relu")] = "tanh"
-    bias: Flag = True
-    bidirectional: Flag = False
-    last: Flag = False
-
-    text = "rnn({x}, {hidden_size}, layers={num_layers}, bidirectional={bidirectional}, bias={bias}, activation={nonlinearity})"
+# PyTorch's names and order of arguments.
+TORCH = {"units": "hidden_size", "layers": "num_layers", "activation": "nonlinearity"}
+ORDER = ("hidden_size", "num_layers", "nonlinearity", "bias", "bidirectional")
 
 
-class _Gated(_Recurrent, abstract=True):
-    """A recurrent layer with gates: their functions are not chosen."""
-
-    input_size: Size
-    hidden_size: Size
-    num_layers: Size = 1
-    bias: Flag = True
-    bidirectional: Flag = False
-    last: Flag = False
+def _recurrent(function: str) -> Any:
+    doc = operator(function)["doc"] + " last: the last state alone, [units]."
+    return layer_of(function, _Recurrent, __name__, TORCH, order=ORDER, members={"__doc__": doc})
 
 
-class GRU(_Gated):
-    """Over a sequence [length, input_size], by gates r and z: h = (1 - z) n + z h; gives the states [length, hidden_size], the
-    last one where last is true, both directions beside each other where bidirectional is. num_layers on top of each other.
-    Weights as PyTorch's GRU: `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, of gates r, z, n."""
-
-    text = "gru({x}, {hidden_size}, layers={num_layers}, bidirectional={bidirectional}, bias={bias})"
-
-
-class LSTM(_Gated):
-    """Over a sequence [length, input_size], with a memory: c = f c + i g, h = o tanh(c); gives the states [length, hidden_size],
-    the last one where last is true, both directions beside each other where bidirectional is. num_layers on top of each
-    other. Weights as PyTorch's LSTM: `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, of gates i, f, g, o."""
-
-    text = "lstm({x}, {hidden_size}, layers={num_layers}, bidirectional={bidirectional}, bias={bias})"
+RNN, GRU, LSTM = map(_recurrent, ("rnn", "gru", "lstm"))

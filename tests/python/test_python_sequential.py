@@ -273,6 +273,7 @@ LAYERS = [  # a layer, the shape that it reads, the shape that it gives
     (mtc.SelfAttention(8, 2, causal=True), SEQUENCE, SEQUENCE),
     (mtc.RNN(8, 5, nonlinearity="relu"), SEQUENCE, (*SEQUENCE[:1], 5)),
     (mtc.GRU(8, 3, num_layers=2, last=True), SEQUENCE, (3,)),
+    (mtc.GRU(8, 3, reverse=True, last=True, init="he_normal"), SEQUENCE, (3,)),
     (mtc.LSTM(8, 4, bidirectional=True, bias=False), SEQUENCE, (*SEQUENCE[:1], 8)),
     (mtc.RandomCrop(1), IMAGE, IMAGE),
     (mtc.RandomCrop(1, mode="reflect"), IMAGE, IMAGE),
@@ -327,8 +328,13 @@ def test_arguments_are_those_of_the_table():
 
 
 # What a list of layers has no words for.
-RECURRENT = {"lengths", "start", "reverse", "init"}
-ELSEWHERE = {"linear": {"transposed"}, "mean": {"keep"}, "rnn": RECURRENT, "gru": RECURRENT, "lstm": RECURRENT | {"cell"}}
+STARTED = {"lengths", "start"}
+ELSEWHERE = {"mean": {"keep"}, "rnn": STARTED, "gru": STARTED, "lstm": STARTED | {"cell"}}
+
+
+def test_the_last_state_of_a_layer_that_goes_backwards_is_its_first_row():
+    rows = [line.split("  #")[0].strip() for line in mtc.Sequential([mtc.RNN(8, 4, reverse=True, last=True)], mtc.MSE(), input_shape=SEQUENCE).source.splitlines() if "rnn(" in line]
+    assert rows == ["rnn1 = rnn(x, 4, reverse = true)[0]"]
 
 
 def test_no_option_is_left_out():
@@ -454,11 +460,11 @@ HIDDEN = [mtc.Linear(784, 128), mtc.ReLU()]
 REFUSED = [
     (
         lambda: mtc.Sequential([*HIDDEN, mtc.Linear(64, 10)]),
-        "layer 3 (linear2): Linear(in_features=64, out_features=10, bias=True) takes [64], but layer 2 (relu1) gives [128]",
+        "layer 3 (linear2): Linear(in_features=64, out_features=10, bias=True, transposed=False) takes [64], but layer 2 (relu1) gives [128]",
     ),
     (
         lambda: mtc.Sequential([mtc.Conv2d(1, 4, 3), mtc.Linear(2704, 10)], input_shape=(1, 28, 28)),
-        "layer 2 (linear1): Linear(in_features=2704, out_features=10, bias=True) takes [..., 2704], but layer 1 (conv1) gives "
+        "layer 2 (linear1): Linear(in_features=2704, out_features=10, bias=True, transposed=False) takes [..., 2704], but layer 1 (conv1) gives "
         "[4, 26, 26]: put mtc.Flatten() before it",
     ),
     (lambda: mtc.Sequential([mtc.Conv2d(1, 4, 3)], input_shape=(28, 28)), "gives [28, 28]: put mtc.Reshape((1, 28, 28)) before it"),
@@ -477,7 +483,7 @@ REFUSED = [
     ),
     (
         lambda: mtc.Sequential([mtc.Residual([mtc.ReLU(), mtc.Linear(9, 4, name="inner")])], input_shape=8),
-        "layer 1.2 (inner): Linear(in_features=9, out_features=4, bias=True, name='inner') takes [9], but layer 1.1 (relu1) gives [8]",
+        "layer 1.2 (inner): Linear(in_features=9, out_features=4, bias=True, transposed=False, name='inner') takes [9], but layer 1.1 (relu1) gives [8]",
     ),
     (lambda: mtc.Sequential([mtc.Conv2d(1, 4, 3)]).source, "give input_shape=, without the batch, such as (1, 28, 28)"),
     (lambda: mtc.Sequential([mtc.Linear(4, 1)]), "gives [1]: use loss='bce' for one yes or no, loss='mse' for a number"),
@@ -543,15 +549,15 @@ def test_refused(make, text, monkeypatch):
 
 
 def test_repr():
-    assert repr(mtc.Linear(784, 128)) == "Linear(in_features=784, out_features=128, bias=True)"
+    assert repr(mtc.Linear(784, 128)) == "Linear(in_features=784, out_features=128, bias=True, transposed=False)"
     assert repr(mtc.ReLU()) == "ReLU()" and repr(mtc.Dropout(0.2, name="d")) == "Dropout(p=0.2, name='d')"
     assert repr(mtc.Adam(mtc.Cosine(1e-3, warmup=0.1))).startswith("Adam(lr=Cosine(lr=0.001, final=0.0, warmup=0.1), beta1=0.9,")
     network = mtc.Sequential([mtc.Linear(8, 8), mtc.Residual([mtc.Linear(8, 8), mtc.ReLU()])], optimizer=mtc.Lion(), batch=16)
     assert repr(network) == (
         "Sequential(\n"
-        "  (linear1): Linear(in_features=8, out_features=8, bias=True)\n"
+        "  (linear1): Linear(in_features=8, out_features=8, bias=True, transposed=False)\n"
         "  (residual1): Residual(\n"
-        "    (linear2): Linear(in_features=8, out_features=8, bias=True)\n"
+        "    (linear2): Linear(in_features=8, out_features=8, bias=True, transposed=False)\n"
         "    (relu1): ReLU()\n"
         "  )\n"
         "  loss=CrossEntropy(label_smoothing=0.0), optimizer=Lion(lr=0.0001, beta1=0.9, beta2=0.99, weight_decay=0.0), batch=16\n"
