@@ -14,7 +14,7 @@ import threading
 import weakref
 from ctypes import byref, c_bool, c_char, c_double, c_void_p
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Collection, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
@@ -333,9 +333,10 @@ class Session:
 
     # ---- files ----
 
-    def save(self, path: Union[str, os.PathLike[str]]) -> None:
-        """Writes a checkpoint: the file is the old one or the whole new one. A file that is none is not replaced."""
-        outputs.check(path, outputs.CHECKPOINT)
+    def save(self, path: Union[str, os.PathLike[str]], own: Collection[str] = ()) -> None:
+        """Writes a checkpoint: the file is the old one or the whole new one. A file that is none is not replaced, nor one that others
+        wrote, but for those whose real paths are ``own``."""
+        outputs.check_weights(path, own)
         self.call("save", os.fsencode(path))
 
     def export(self, path: Union[str, os.PathLike[str]]) -> None:

@@ -298,6 +298,12 @@ class Model(Answers):
 
     # ---- beginning and end ----
 
+    def _begins_with(self, seed: Optional[int], resume: Optional[PathLike]) -> set[str]:
+        """The real paths of the files that a training goes on from, or that it has written."""
+        if resume is not None:
+            return {os.path.realpath(resume)}
+        return self._checkpoints if seed is None else set()
+
     def reset(self, seed: Optional[int] = None) -> Model:
         """Begins anew, with the initial weights of a seed; None: of the one before. Params stay. Returns the model."""
         with self._not_training("reset"):
@@ -404,7 +410,7 @@ class Model(Answers):
             asked = None if epochs is None else whole(epochs, "epochs", 1)
             watchers, stopping = watchers_of(callbacks, early_stopping)
             files = Files(checkpoint, best_file(save_best, checkpoint), log)
-            files.check()
+            files.check(self._begins_with(seed, resume))
             with files.alone(self.library):
                 if seed is not None:
                     self.reset(seed)
@@ -591,9 +597,9 @@ class Model(Answers):
     def save(self, path: PathLike) -> None:
         """Writes a checkpoint, in safetensors: weights, and all that a training needs to go on. The file is the old one
         or the whole new one. Raises DataError where a weight is NaN or infinite, FileError where it cannot be
-        written, or is a file of another kind."""
+        written, is a file of another kind, or has weights that others wrote and the model has not loaded."""
         with self.lock:
-            self.session.save(path)
+            self.session.save(path, self._checkpoints)
             self._checkpoints.add(os.path.realpath(path))
 
     def export(self, path: PathLike) -> None:

@@ -7,13 +7,15 @@ import contextlib
 import errno
 import os
 import re
-from typing import Callable, NamedTuple, Union
+from typing import Callable, Collection, NamedTuple, Union
 
 from .errors import FileError, UsageError, by_code
 
 PathLike = Union[str, "os.PathLike[str]"]
 
 _HEAD = 512  # bytes that tell
+_METADATA = 4096  # bytes that begin with what a checkpoint of ours says of itself
+_VERSION = b'"mtc.version":"'
 _CANT_CREATE = 73
 _EVENT = b'{"event"'
 _PICTURES = (b"\x89PNG", b"%PDF", b"%!PS", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*")
@@ -92,6 +94,25 @@ def check(path: PathLike, kind: Kind) -> None:
     if head and not kind.begins(head):
         raise by_code(_CANT_CREATE, f"{shown}: would replace a file that is no {kind.name}\n"
                                     "  choose another name, or remove the file")
+
+
+def check_weights(path: PathLike, own: Collection[str] = ()) -> None:
+    """As `check`, for checkpoints; and weights that no program of mtc wrote, which no training makes again, are replaced only where the
+    model has begun with them: ``own`` are the real paths of those."""
+    check(path, CHECKPOINT)
+    shown = os.fsdecode(path)
+    if not os.path.isfile(shown) or os.path.getsize(shown) == 0 or is_named_after(os.path.realpath(shown), own):
+        return
+    with open(shown, "rb") as file:
+        head = file.read(_METADATA)
+    if _VERSION not in head:
+        raise by_code(_CANT_CREATE, f"{shown}: would replace weights that no training of mtc has written\n"
+                                    "  choose another name, or remove the file; a model that has loaded them may save there")
+
+
+def is_named_after(real: str, own: Collection[str]) -> bool:
+    """It is one of them, or one has a name behind its, as m-best is behind m."""
+    return real in own or any(path.startswith(os.path.splitext(real)[0] + "-") for path in own)
 
 
 def _write_whole(path: str, content: bytes) -> None:

@@ -233,12 +233,14 @@ class Files(NamedTuple):
     best: Optional[PathLike] = None  # save_best
     log: Optional[PathLike] = None
 
-    def check(self) -> None:
-        """Raises FileError where one would replace a file of another kind, UsageError where two are one file; before anything
-        is done."""
-        for path, kind in zip(self, (outputs.CHECKPOINT, outputs.CHECKPOINT, outputs.LOG)):
+    def check(self, own: Collection[str]) -> None:
+        """Raises FileError where one would replace a file of another kind, or weights of others that the training does not go on from;
+        UsageError where two are one file; before anything is done. ``own`` as of `note_replaced`."""
+        for path in (self.checkpoint, self.best):
             if path is not None:
-                outputs.check(path, kind)
+                outputs.check_weights(path, own)
+        if self.log is not None:
+            outputs.check(self.log, outputs.LOG)
         named = [(name, os.fspath(path), os.path.realpath(path)) for name, path in self._asdict().items() if path is not None]
         for (name, path, real), (other, _, same) in itertools.combinations(named, 2):
             if real == same and (os.path.isfile(path) or not os.path.exists(path)):
@@ -259,8 +261,7 @@ class Files(NamedTuple):
         written or goes on from; a name behind the checkpoint's, as m-best is behind m, is one of the same training."""
         if self.checkpoint is None or not os.path.isfile(self.checkpoint) or not os.path.getsize(self.checkpoint):
             return
-        real = os.path.realpath(self.checkpoint)
-        if real in own or any(path.startswith(os.path.splitext(real)[0] + "-") for path in own):
+        if outputs.is_named_after(os.path.realpath(self.checkpoint), own):
             return
         from .weightfile import step_of
 
@@ -482,7 +483,7 @@ class Training:
     def _judge(self, epoch: int, logs: Mapping[str, float]) -> bool:
         if self.saving and self.saving.better(epoch, logs):
             self.history.best_epoch = epoch
-            self.session.save(self.plan.files.best)  # type: ignore[arg-type]
+            self.model.save(self.plan.files.best)  # type: ignore[arg-type]
         stopping, rule = self.stopping, self.plan.early_stopping
         if not stopping or not rule:
             return False

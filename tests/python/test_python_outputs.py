@@ -1,6 +1,7 @@
 """Files of another kind are not replaced from Python either: refused before anything is done."""
 
 import fcntl
+import json
 import os
 import re
 import warnings
@@ -12,7 +13,7 @@ from python_package import BLOBS, blobs
 
 import mtc
 from conftest import MTC, ROOT
-from mtc import outputs, plotting
+from mtc import outputs, plotting, weightfile
 
 pytestmark = [pytest.mark.skipif(not MTC.exists(), reason="run 'make' first"), pytest.mark.quick]
 
@@ -92,6 +93,25 @@ def test_the_best_weights_beside_the_checkpoint(model, tmp_path):
     best.write_bytes(TABLE)
     refused(best, CHECKPOINT, lambda: model.fit(*DATA, checkpoint=tmp_path / "m.safetensors", save_best=True, verbose=0))
     assert os.listdir(tmp_path) == [best.name]
+
+
+def test_weights_of_others_are_not_replaced(model, tmp_path):
+    """As mtc import and PyTorch write them: no training would bring them back. A model that has loaded them may save there."""
+    path, header = tmp_path / "theirs.safetensors", {"__metadata__": {"format": "pt"}}
+    numbers = b"".join(values.tobytes() for values in model.state_dict().values())
+    at = 0
+    for name, values in model.state_dict().items():
+        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [at, at := at + values.nbytes]}
+    head = json.dumps(header).encode()
+    path.write_bytes(len(head).to_bytes(8, "little") + head + numbers)
+    before = path.read_bytes()
+    for write in (lambda: model.save(path), lambda: model.fit(*DATA, epochs=1, verbose=0, checkpoint=path),
+                  lambda: model.load(path).fit(*DATA, epochs=1, verbose=0, seed=1, checkpoint=path)):
+        with pytest.raises(mtc.FileError, match=f"{path}: would replace weights that no training of mtc has written") as refusal:
+            write()
+        assert refusal.value.code == 73 and path.read_bytes() == before
+    model.load(path).fit(*DATA, epochs=1, verbose=0, checkpoint=path)
+    assert weightfile.step_of(path) == model.status["step"]
 
 
 def test_a_checkpoint_does_not_replace_the_log_of_its_training(model, tmp_path):
