@@ -52,6 +52,8 @@ class Plan:
     seed: int
     target: Optional[str]
     precision: Optional[str]
+    gpus: Optional[int]
+    processes: Optional[int]
 
     def build(self) -> Sequential:
         """The network, with the weights that the seed draws."""
@@ -61,7 +63,7 @@ class Plan:
         layers = layers_of(self.inputs, self.hidden, self.outputs, self.activation, self.dropout)
         network = Sequential([Normalize(), *layers] if self.normalize else layers, loss=self.loss,
                           optimizer=self.optimizer, batch=self.batch, input_shape=(self.inputs,), seed=self.seed,
-                          target=self.target, precision=self.precision,
+                          target=self.target, precision=self.precision, gpus=self.gpus, processes=self.processes,
                           normalize_target=self.normalize and self.loss != "cross_entropy")
         network.advised = False  # there may be fewer rows than a batch has, and columns are normalized
         return network
@@ -115,7 +117,8 @@ class NetworkEstimator(scikit.BaseEstimator):
                  optimizer: OptimizerLike = "adam", weight_decay: Optional[float] = None, dropout: float = 0.0,
                  normalize: bool = True, batch_size: int = 64, epochs: int = 50, early_stopping: bool = False,
                  validation_fraction: float = 0.1, n_iter_no_change: int = 10, random_state: Any = None,
-                 target: Optional[str] = None, precision: Optional[str] = None, verbose: Union[int, str] = 0) -> None:
+                 target: Optional[str] = None, precision: Optional[str] = None, gpus: Optional[int] = None,
+                 processes: Optional[int] = None, verbose: Union[int, str] = 0) -> None:
         """The arguments, which get_params and set_params know too:
 
         hidden               neurons of the hidden layer, or of each: 100, (64, 32); () makes a linear model
@@ -131,7 +134,7 @@ class NetworkEstimator(scikit.BaseEstimator):
         early_stopping       whether validation_fraction of the rows is held back, and training ends after
                              n_iter_no_change epochs in which their loss got no better; the best weights are kept
         random_state         a whole number, a NumPy generator, or None: other weights each time
-        target, precision    as for mtc.compile
+        target, precision, gpus, processes   as for mtc.compile
         verbose              as for Model.fit: 0 nothing, 1 a bar, 2 a line for each epoch
         """
         self.hidden = hidden
@@ -149,6 +152,8 @@ class NetworkEstimator(scikit.BaseEstimator):
         self.random_state = random_state
         self.target = target
         self.precision = precision
+        self.gpus = gpus
+        self.processes = processes
         self.verbose = verbose
 
     def _optimizer(self) -> Optimizer:
@@ -158,7 +163,8 @@ class NetworkEstimator(scikit.BaseEstimator):
         """A network with new weights."""
         batch, seed = whole(self.batch_size, "batch_size", 1), scikit.seed_of(self.random_state)
         plan = Plan(self.n_features_in_, sizes_of(self.hidden), outputs, self.activation, self.dropout,
-                    bool(self.normalize), self._loss, self._optimizer(), batch, seed, self.target, self.precision)
+                    bool(self.normalize), self._loss, self._optimizer(), batch, seed, self.target, self.precision, self.gpus,
+                    self.processes)
         self._trained = Trained(plan)
         self.loss_curve_: List[float] = []
         self.n_iter_ = 0

@@ -1,6 +1,7 @@
 """Several processes that train one model from Python: the bytes of one process, callbacks as ever, and nothing left behind, whatever ends them."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -303,3 +304,13 @@ def test_networks_have_them_too():
     with mtc.NeuralNetworkGPU(6, 8, 3, target="cpu", seed=1, processes=2) as network:
         network.fit(DATA[0].reshape(203, 6), DATA[1], epochs=1, verbose=0)
     assert results[0] == results[1]
+
+
+def test_estimators_have_them_too():
+    """With what one process comes to, to rounding; they go where the estimator goes."""
+    X, y = DATA[0].reshape(203, 6), DATA[1]
+    alone, together = (mtc.Classifier(8, target="cpu", random_state=1, epochs=3, **options).fit(X, y) for options in ({}, {"processes": 2}))
+    assert together.get_params()["processes"] == 2 and pickle.loads(pickle.dumps(together))._trained.plan.processes == 2
+    np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), atol=1e-5)
+    with pytest.raises(mtc.UsageError, match="gpus=2 is of the target 'cuda'"):
+        mtc.Regressor(8, target="cpu", gpus=2).fit(X, y)
