@@ -201,8 +201,11 @@ static int start_device(MtcFault *fault, const MtcModel *model, const MtcOptions
                         const MtcCheckpoint *checkpoint, MtcText *notes, MtcSession **session) {
     MtcTake take = options->resume ? MTC_TAKE_ALL : options->init_from ? MTC_TAKE_INITIAL : MTC_TAKE_LOAD;
     const bool draws = !checkpoint->path || !mtc_checkpoint_gives_all(checkpoint, model, take);
+    const double before = mtc_seconds() - options->started;
     int code =
         mtc_session_new(model, options->program, (uint64_t)options->seed, mtc_chosen_device(options), draws, session);
+    if (!code)
+        (*session)->start.seconds[MTC_START_CHECKPOINT] = before;
     if (!code && !options->quiet)
         mtc_meter_open(&(*session)->meter);
     if (!code)
@@ -211,6 +214,8 @@ static int start_device(MtcFault *fault, const MtcModel *model, const MtcOptions
         code = set_params(*session, options);
     if (!code && checkpoint->path)
         code = mtc_checkpoint_apply(*session, checkpoint, take, options->partial, notes);
+    if (!code)
+        mtc_start_end_part(&(*session)->start, MTC_START_CHECKPOINT);
     if (!code)
         note_params(*session, options, checkpoint, notes);
     if (!*session)
@@ -262,7 +267,6 @@ int mtc_open_splits(MtcFault *fault, const MtcModel *model, const MtcOptions *op
     DataLoad *load = (DataLoad *)mtc_zeroed(sizeof *load);
     memset(&checkpoint, 0, sizeof checkpoint);
     *session = NULL;
-    double began = mtc_seconds();
     int code = check_splits(fault, model, opening->split);
     if (!code)
         code = open_checkpoint(fault, model, options, &checkpoint, load);
@@ -273,9 +277,9 @@ int mtc_open_splits(MtcFault *fault, const MtcModel *model, const MtcOptions *op
     if (!code && options->data)
         (*session)->folder = strdup(options->data);
     mtc_checkpoint_close(&checkpoint);
-    double device = mtc_seconds();
     wait_for(load);
-    double files = mtc_seconds();
+    if (!code)
+        mtc_start_end_part(&(*session)->start, MTC_START_FILES);
     if (!code)
         code = finish_load(fault, *session, options, opening, load);
     for (int which = 0; which < MTC_SPLITS; which++)
@@ -283,8 +287,7 @@ int mtc_open_splits(MtcFault *fault, const MtcModel *model, const MtcOptions *op
     mtc_encoding_free(&load->encoding);
     free(load);
     if (!code) {
-        MtcStart start = {device - began, files - device, mtc_seconds() - files};
-        (*session)->start = start;
+        mtc_start_end_part(&(*session)->start, MTC_START_UPLOAD);
         tell_params(*session, options);
     }
     return code;

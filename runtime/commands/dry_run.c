@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+static const double SHOWN_SECONDS = 0.005; /* what takes less is left out of the start's parts */
+
 void mtc_print_dry_reports(const MtcModel *model, const char *title, int count, const double *reports) {
     printf("  %-10s", title);
     for (int r = 0; r < count; r++)
@@ -29,6 +31,14 @@ void mtc_print_dry_data(const MtcSession *session) {
     printf("\n  %-10s  model %s, data %s; %s free on %s\n", "memory",
            mtc_bytes((double)mtc_arena_bytes(session->model)), mtc_bytes(bytes),
            mtc_bytes((double)session->device.free_bytes), session->device.name);
+}
+
+void mtc_print_dry_start(const MtcStart *start) {
+    printf("  %-10s  %.2f s until the first step was done", "start", mtc_start_seconds(start));
+    for (int part = 0; part < MTC_START_PARTS; part++)
+        if (start->seconds[part] >= SHOWN_SECONDS)
+            printf("\n  %-10s  %.2f s %s", "", start->seconds[part], mtc_start_what((MtcStartPart)part));
+    printf("\n");
 }
 
 int mtc_print_dry_saving(MtcFault *fault, const MtcModel *model, const char *save) {

@@ -514,8 +514,10 @@ static int dry_run(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes) 
         code = mtc_train_run(session, &fit->training);
     if (code)
         *fault = session->fault;
-    else
+    else {
+        mtc_print_dry_start(&session->start);
         code = mtc_print_dry_saving(fault, session->model, fit->options.save);
+    }
     if (!code)
         printf("nothing was saved\n");
     return code;

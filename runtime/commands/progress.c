@@ -15,9 +15,11 @@
 /* ---- JSON lines ---- */
 
 void mtc_add_start(MtcText *text, const MtcSession *session) {
-    mtc_add_number(text, "device_seconds", session->start.device);
-    mtc_add_number(text, "files_seconds", session->start.files);
-    mtc_add_number(text, "upload_seconds", session->start.upload);
+    char key[32];
+    for (int part = 0; part < MTC_START_PARTS; part++) {
+        snprintf(key, sizeof key, "%s_seconds", mtc_start_name((MtcStartPart)part));
+        mtc_add_number(text, key, session->start.seconds[part]);
+    }
 }
 
 /* The first failure is told at once; the training goes on, and the exit code tells at its end. */

@@ -63,8 +63,10 @@ static int open_session(MtcSession *session, int device) {
     if (!code)
         code = mtc_library_enter(&session->fault, model, device);
     session->open = !code;
+    mtc_start_end_part(&session->start, MTC_START_DEVICE);
     if (!code)
         code = alloc_session(session);
+    mtc_start_end_part(&session->start, MTC_START_MEMORY);
     return code;
 }
 
@@ -78,11 +80,13 @@ int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, i
     session->program = program;
     session->device_index = device;
     session->seed = session->split_seed = seed;
+    mtc_start_begin(&session->start, mtc_seconds());
     for (int i = 0; i < model->knobs; i++)
         session->knob[i] = mtc_as_computed(model, model->knob[i].value);
     session->failed = open_session(session, device);
     if (!session->failed)
         session->failed = draws ? mtc_draw_weights(session) : mtc_clear_weights(session);
+    mtc_start_end_part(&session->start, MTC_START_WEIGHTS);
     return session->failed;
 }
 

@@ -5,6 +5,7 @@
 #include "base/device.h"
 #include "base/meter.h"
 #include "data/dataset.h"
+#include "session/start.h"
 
 enum { MTC_TRAIN = 0, MTC_TEST = 1, MTC_VALIDATION = 2, MTC_SPLITS = 3 }; /* `which` of the C ABI */
 
@@ -44,11 +45,6 @@ typedef struct MtcRecord {
     double first_weight;     /* the largest when training that is saved began; 0: unknown */
     bool summary_due;        /* the evaluation after the last step was ended before its end */
 } MtcRecord;
-
-/* Seconds that the start of a program took: for the device, then for files that were still being read, for copying. */
-typedef struct MtcStart {
-    double device, files, upload;
-} MtcStart;
 
 /* How ranks add up what their devices compute. ANY: the first of the others, in this order, that all can. */
 typedef enum MtcSumsWay { MTC_SUMS_ANY, MTC_SUMS_PEERS, MTC_SUMS_NCCL, MTC_SUMS_HOST } MtcSumsWay;

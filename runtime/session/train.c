@@ -129,6 +129,7 @@ int mtc_check_resumed(MtcSession *session, bool partial, MtcText *notes) {
 static int ready(MtcSession *session) {
     if (session->data[MTC_TRAIN].examples == 0)
         return mtc_fail(&session->fault, MTC_USAGE, "there are no data to train on: set or load them first");
+    mtc_start_end_part(&session->start, MTC_START_PLAN);
     int code = mtc_check_resumed(session, false, NULL);
     if (!code && !session->trainer)
         code = trainer_new(session);
@@ -137,6 +138,7 @@ static int ready(MtcSession *session) {
     MtcRun run = mtc_run(session, &session->data[MTC_TRAIN], session->trainer->reports);
     code = mtc_device_fault(session, mtc_model_prepare(session->model, &run), "preparing the step");
     session->prepared = !code;
+    mtc_start_end_part(&session->start, MTC_START_KERNELS);
     return code;
 }
 
@@ -352,11 +354,20 @@ static void record_losses(MtcSession *session, const MtcChunk *chunk) {
     record->loss = chunk->reports[(chunk->steps - 1) * mtc_report_columns(session->model)];
 }
 
+/* The start ends with the first of them, before an evaluation that follows. */
+static const char *wait_for_steps(MtcSession *session, const MtcChunk *chunk) {
+    const char *error = chunk->steps ? mtc_event_wait(chunk->trained) : NULL;
+    if (chunk->steps)
+        mtc_start_end_part(&session->start, MTC_START_FIRST_STEP);
+    return error;
+}
+
 static int finish_chunk(MtcSession *session, MtcTraining *training) {
     MtcTrainer *trainer = session->trainer;
     const MtcChunk *chunk = &trainer->chunk[trainer->finished++ % MTC_SLOTS];
     const int columns = mtc_report_columns(session->model);
-    int code = mtc_device_fault(session, mtc_event_wait(chunk->done), "training");
+    const char *error = wait_for_steps(session, chunk);
+    int code = mtc_device_fault(session, error ? error : mtc_event_wait(chunk->done), "training");
     code = code ? code : mtc_check_shards(session);
     if (code)
         return code;

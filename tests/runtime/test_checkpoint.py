@@ -507,6 +507,8 @@ def test_dry_run(fake, folder):
     text = fake(folder, "--dry-run", "--save", "w")
     for part in ("train 203 examples  test 50 examples", "memory ", "step ", "test ", "w can be written", "nothing was saved"):
         assert part in text
+    whole = float(re.search(r"^  start +(\S+) s until the first step was done$", text, re.M)[1])
+    assert sum(float(part) for part in re.findall(r"^ {14}(\S+) s ", text, re.M)) <= whole + 0.1
     assert sorted(os.listdir(folder.path)) == ["fake"]
     assert "cannot write" in fake(folder, "--dry-run", "--save", "no/folder", code=CANT_CREATE)
 

@@ -123,6 +123,8 @@ def test_log(fake, folder):
     epochs = epochs_of(log)
     assert [(line["epoch"], line["step"]) for line in epochs] == [(1, 26), (2, 52)]
     assert epochs[1]["test_accuracy"] == 1 and end["event"] == "end" and end["steps"] == 52
+    parts = ("device", "memory", "weights", "checkpoint", "files", "upload", "plan", "kernels", "first_step")
+    assert 0 < sum(end[part + "_seconds"] for part in parts) <= end["process_seconds"]
 
 
 def test_log_of_every_step(fake, folder):
