@@ -2,6 +2,7 @@
 #include "session/session_data.h"
 
 #include "base/hash.h"
+#include "base/parallel.h"
 #include "session/feed.h"
 #include "session/lent.h"
 #include "session/measure.h"
@@ -11,6 +12,7 @@
 #include "session/set_values.h"
 #include "session/train.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,27 +216,79 @@ int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *c
 
 /* ---- data that were read ---- */
 
+/* Tokens of a file on their way: those of a piece are read by all threads. */
+typedef struct TokenReading {
+    const MtcModel *model;
+    const MtcExamples *examples;
+    MtcHash *hash; /* of all of them; NULL: nobody asks */
+    char *piece;
+    int64_t first, count; /* of the piece */
+    int64_t failed;       /* the first task that did, whose fault it is */
+    MtcFault fault;
+    pthread_mutex_t lock;
+} TokenReading;
+
+enum { TOKENS_PER_TASK = 1 << 18 };
+
+static void note_failure(TokenReading *reading, int64_t task, const MtcFault *fault) {
+    pthread_mutex_lock(&reading->lock);
+    if (task < reading->failed) {
+        reading->failed = task;
+        reading->fault = *fault;
+    }
+    pthread_mutex_unlock(&reading->lock);
+}
+
+static void read_tokens(void *context, int64_t task) {
+    TokenReading *reading = (TokenReading *)context;
+    const size_t size = mtc_type_size(reading->model->field[0].type);
+    const int64_t from = task * TOKENS_PER_TASK, left = reading->count - from;
+    MtcFault fault;
+    if (mtc_read_elements(&fault, reading->model, reading->examples, 0, reading->first + from,
+                          left < TOKENS_PER_TASK ? left : TOKENS_PER_TASK, reading->piece + (size_t)from * size))
+        note_failure(reading, task, &fault);
+}
+
+static int read_piece(MtcSession *session, void *user, void *bytes, size_t from, size_t size) {
+    TokenReading *reading = (TokenReading *)user;
+    const size_t width = mtc_type_size(reading->model->field[0].type);
+    reading->piece = (char *)bytes;
+    reading->first = (int64_t)(from / width);
+    reading->count = (int64_t)(size / width);
+    reading->failed = INT64_MAX;
+    mtc_parallel((reading->count + TOKENS_PER_TASK - 1) / TOKENS_PER_TASK, read_tokens, reading);
+    if (reading->failed < INT64_MAX) {
+        session->fault = reading->fault;
+        return session->fault.code;
+    }
+    if (reading->hash)
+        mtc_hash_add(reading->hash, bytes, size);
+    return 0;
+}
+
+/* Of tokens that a feed takes from the file when they are needed. */
+static int look_at_tokens(MtcSession *session, TokenReading *reading, size_t bytes) {
+    enum { PIECE = 1 << 24 };
+    char *piece = (char *)malloc(PIECE);
+    int code = piece ? 0 : mtc_no_memory(&session->fault, PIECE, session->model->field->name);
+    for (size_t from = 0; from < bytes && !code; from += PIECE)
+        code = read_piece(session, reading, piece, from, bytes - from < PIECE ? bytes - from : PIECE);
+    free(piece);
+    return code;
+}
+
 /* Tokens of a file: each is looked at. They go to the device, unless a feed has them; those of training are hashed. */
 static int take_tokens(MtcSession *session, int which, const MtcExamples *examples) {
-    enum { PIECE = 1 << 20 };
-    const MtcField *field = session->model->field;
-    const int64_t size = (int64_t)mtc_type_size(field->type);
-    const int64_t count = (int64_t)mtc_data_bytes(session, &session->data[which], 0) / size;
-    char *device = (char *)(uintptr_t)session->data[which].field[0];
-    char *piece = (char *)malloc((size_t)(PIECE * size));
+    const MtcData *data = &session->data[which];
+    const size_t bytes = mtc_data_bytes(session, data, 0);
     MtcHash hash;
-    int code = piece ? 0 : mtc_no_memory(&session->fault, (size_t)(PIECE * size), field->name);
+    TokenReading reading = {.model = session->model,
+                            .examples = examples,
+                            .hash = which == MTC_TRAIN ? &hash : NULL,
+                            .lock = PTHREAD_MUTEX_INITIALIZER};
     mtc_hash_begin(&hash);
-    for (int64_t from = 0; from < count && !code; from += PIECE) {
-        const int64_t tokens = count - from < PIECE ? count - from : PIECE;
-        code = mtc_read_elements(&session->fault, session->model, examples, 0, from, tokens, piece);
-        if (!code && which == MTC_TRAIN)
-            mtc_hash_add(&hash, piece, (size_t)(tokens * size));
-        if (!code && device)
-            code = mtc_device_fault(session, mtc_upload(device + from * size, piece, (size_t)(tokens * size)),
-                                    field->name);
-    }
-    free(piece);
+    const int code = data->field[0] ? mtc_fill_memory(session, (void *)data->field[0], bytes, read_piece, &reading)
+                                    : look_at_tokens(session, &reading, bytes);
     if (which == MTC_TRAIN)
         session->train_hash = mtc_hash_end(&hash);
     return code;

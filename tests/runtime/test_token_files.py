@@ -113,6 +113,15 @@ def test_a_token_that_is_no_class(at, place, run, folder):
     assert says in run("--data-on", place, code=BAD_DATA)
 
 
+@pytest.mark.parametrize("place", ["device", "host"])
+def test_the_first_of_many_is_told(place, run, folder):
+    """Threads read parts of a long file at once, and which of them ends first is no matter."""
+    tokens = draw(1 << 20)
+    tokens[[900000, 700000, 300001, 300002]] = CLASSES
+    (folder / "train.bin").write_bytes(tokens.astype("<u2").tobytes())
+    assert "train.bin: token 300001, counted from 0, is 300" in run("--data-on", place, code=BAD_DATA)
+
+
 def test_the_c_interface(compile_model, folder):
     """Tokens that it loads are those that it is given."""
     path = compile_model(MODEL, "--shared").path
