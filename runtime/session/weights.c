@@ -34,26 +34,6 @@ const char *mtc_tensor_shape(const MtcTensor *tensor) {
     return mtc_shape(tensor->rank, dim);
 }
 
-/* Goes through the file's elements in order; `at` is where each is in memory. */
-static void permute(const MtcTensor *tensor, const char *from, char *to, bool to_file) {
-    const size_t size = mtc_type_size(tensor->type);
-    int64_t dim[8], stride[8], index[8] = {0}, at = 0;
-    mtc_file_dim(tensor, dim);
-    mtc_file_strides(tensor, stride);
-    for (int64_t i = 0, count = mtc_elements(tensor->rank, dim); i < count; i++) {
-        memcpy(to + (size_t)(to_file ? i : at) * size, from + (size_t)(to_file ? at : i) * size, size);
-        mtc_next_element(tensor->rank, dim, stride, index, &at);
-    }
-}
-
-void mtc_to_file(const MtcTensor *tensor, const void *values, void *file) {
-    permute(tensor, (const char *)values, (char *)file, true);
-}
-
-void mtc_from_file(const MtcTensor *tensor, const void *file, void *values) {
-    permute(tensor, (const char *)file, (char *)values, false);
-}
-
 const MtcQuantized *mtc_quantized(const MtcModel *model, const MtcTensor *tensor) {
     for (int i = 0; i < model->quantized; i++)
         if (&model->tensor[model->quantized_weight[i].weight] == tensor)

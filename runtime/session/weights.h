@@ -2,7 +2,7 @@
 #ifndef MTC_WEIGHTS_H
 #define MTC_WEIGHTS_H
 
-#include "base/axes.h"
+#include "session/permute.h"
 #include "session/session.h"
 
 bool mtc_computes_in_double(const MtcModel *model);
@@ -12,10 +12,7 @@ double mtc_shortest_knob(const MtcSession *session, int index); /* as mtc_shorte
 bool mtc_is_kept(const MtcTensor *tensor); /* in checkpoints, as what the model is: a weight or a buffer */
 const MtcTensor *mtc_find_tensor(const MtcModel *model, const char *name); /* NULL: none */
 size_t mtc_tensor_bytes(const MtcTensor *tensor);
-/* In the order of axes that files have: its shape, in one of the buffers of mtc_shape; its values from those in memory, and back. */
-const char *mtc_tensor_shape(const MtcTensor *tensor);
-void mtc_to_file(const MtcTensor *tensor, const void *values, void *file);
-void mtc_from_file(const MtcTensor *tensor, const void *file, void *values);
+const char *mtc_tensor_shape(const MtcTensor *tensor); /* as files have it, in one of the buffers of mtc_shape */
 
 /* The row of MtcModel.quantized_weight that the tensor is the weight of; NULL: none. */
 const MtcQuantized *mtc_quantized(const MtcModel *model, const MtcTensor *tensor);

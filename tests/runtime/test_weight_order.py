@@ -1,11 +1,15 @@
 """Weights whose axes files have in another order than memory, and files of others: 16-bit numbers, counts of batches."""
 
 import ctypes
+import os
+import subprocess
 
 import numpy as np
 import pytest
 
+from conftest import ROOT
 from fake_data import pack, tensors, unpack, weights_alone
+from runtime_library import SANITIZERS, build_program
 
 pytest_plugins = ["fake_model"]
 
@@ -38,6 +42,14 @@ def test_files_have_the_other_order(both):
         assert permuted[name].shape == FILE
         assert np.array_equal(permuted[name], plain[name].reshape(MEMORY).transpose(ORDER))
     assert np.array_equal(permuted["logits.bias"], plain["logits.bias"])
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_every_element_has_its_place(threads, tmp_path):
+    """Of many shapes, in squares and parts of them."""
+    program = build_program(tmp_path / "permuted", [ROOT / "tests/runtime/permuted.c"], library_flags=SANITIZERS)
+    done = subprocess.run([program], env={**os.environ, "OMP_NUM_THREADS": str(threads)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_round_trip(both, fake_filters, folder):
