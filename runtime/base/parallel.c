@@ -73,3 +73,18 @@ void mtc_copy_memory(void *to, const void *from, size_t bytes) {
     MemoryCopy copy = {(char *)to, (const char *)from, bytes};
     mtc_parallel((int64_t)((bytes + COPIED_AT_ONCE - 1) / COPIED_AT_ONCE), copy_part, &copy);
 }
+
+enum { TOUCHED_AT_ONCE = 1 << 22, PAGE = 4096 };
+
+static void touch_part(void *context, int64_t part) {
+    const MemoryCopy *memory = (const MemoryCopy *)context;
+    const size_t from = (size_t)part * TOUCHED_AT_ONCE, left = memory->bytes - from;
+    const volatile char *bytes = memory->from + from;
+    for (size_t at = 0; at < left && at < TOUCHED_AT_ONCE; at += PAGE)
+        (void)bytes[at];
+}
+
+void mtc_touch_memory(const void *memory, size_t bytes) {
+    MemoryCopy touched = {NULL, (const char *)memory, bytes};
+    mtc_parallel((int64_t)((bytes + TOUCHED_AT_ONCE - 1) / TOUCHED_AT_ONCE), touch_part, &touched);
+}

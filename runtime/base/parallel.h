@@ -12,5 +12,7 @@ void mtc_parallel(int64_t tasks, void (*work)(void *context, int64_t task), void
 
 /* memcpy by all threads: of memory that is touched for the first time, which is slow. */
 void mtc_copy_memory(void *to, const void *from, size_t bytes);
+/* Has the system find the pages of a file that is mapped, before one thread reads all of it. */
+void mtc_touch_memory(const void *memory, size_t bytes);
 
 #endif

@@ -1,6 +1,7 @@
 #include "base/safetensors.h"
 
 #include "base/hash.h"
+#include "base/parallel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,6 +167,7 @@ static bool checksum_matches(const uint8_t *bytes, size_t size, size_t header) {
     MtcHash hash;
     if (!digits)
         return true;
+    mtc_touch_memory(bytes, size);
     begin_checksum(&hash, (const char *)bytes, header, digits);
     mtc_hash_add(&hash, bytes + header, size - header);
     format_checksum(&hash, expected);

@@ -226,20 +226,36 @@ static int start_device(MtcFault *fault, const MtcModel *model, const MtcOptions
     return code;
 }
 
-/* The checkpoint first, for it may decide how data are read. */
-static int open_checkpoint(MtcFault *fault, const MtcModel *model, const MtcOptions *options, MtcCheckpoint *checkpoint,
-                           DataLoad *load) {
-    const char *path = options->resume ? options->resume : options->init_from ? options->init_from : options->load;
-    int code = mtc_reading_of(fault, options, &load->reading);
-    if (code || !path)
-        return code;
-    code = mtc_checkpoint_open(fault, path, checkpoint);
+static int read_checkpoint(MtcFault *fault, const MtcModel *model, const MtcOptions *options, const char *path,
+                           MtcCheckpoint *checkpoint, DataLoad *load) {
+    int code = mtc_checkpoint_open(fault, path, checkpoint);
     if (!code && options->of_floats)
         code = mtc_checkpoint_quantize(fault, checkpoint, model);
     if (!code)
         code = mtc_checkpoint_encoding(fault, checkpoint, model, &load->encoding);
     if (!code && checkpoint->ours && !options->init_from)
         load->reading.seed = checkpoint->split_seed;
+    return code;
+}
+
+/* Whether it can be had is asked by whoever opens the session. */
+static void *wake_device(void *options) {
+    mtc_device_choose(mtc_chosen_device((const MtcOptions *)options));
+    return NULL;
+}
+
+/* The checkpoint first, for it may decide how data are read; the device, which takes as long, wakes meanwhile. */
+static int open_checkpoint(MtcFault *fault, const MtcModel *model, const MtcOptions *options, MtcCheckpoint *checkpoint,
+                           DataLoad *load) {
+    const char *path = options->resume ? options->resume : options->init_from ? options->init_from : options->load;
+    pthread_t waking;
+    int code = mtc_reading_of(fault, options, &load->reading);
+    if (code || !path)
+        return code;
+    const bool beside = pthread_create(&waking, NULL, wake_device, (void *)options) == 0;
+    code = read_checkpoint(fault, model, options, path, checkpoint, load);
+    if (beside)
+        pthread_join(waking, NULL);
     return code;
 }
 
