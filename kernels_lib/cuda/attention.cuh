@@ -32,23 +32,24 @@ template <class Shape>
 constexpr bool attends_on_tensor_cores = std::is_same_v<typename Shape::Number, Narrow> &&
     head_fits_tensor_cores(Shape::size);
 
-/* Who multiplies. */
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+/* Who multiplies where the device has all instructions, which tiles are planned for; and who does here. */
 template <int SIZE>
-using AttentionProducts = std::conditional_t<SIZE == 32 || SIZE == 64 || SIZE == 128, GroupProducts, WarpProducts>;
+using PlannedProducts = std::conditional_t<SIZE == 32 || SIZE == 64 || SIZE == 128, GroupProducts, WarpProducts>;
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+template <int SIZE> using AttentionProducts = PlannedProducts<SIZE>;
 #else
 template <int SIZE> using AttentionProducts = WarpProducts;
 #endif
 
 template <class Shape> __host__ __device__ constexpr int attend_tiles() {
     if constexpr (attends_on_tensor_cores<Shape>)
-        return ForwardTile<Shape, PLANNED_SHARED>::tiles;
+        return ForwardTile<Shape, PlannedProducts<Shape::size>, PLANNED_SHARED>::tiles;
     else
         return attend_plain_tiles<Shape>();
 }
 template <class Shape> __host__ __device__ constexpr int attend_shared() {
     if constexpr (attends_on_tensor_cores<Shape>)
-        return ForwardTile<Shape, PLANNED_SHARED>::shared;
+        return ForwardTile<Shape, PlannedProducts<Shape::size>, PLANNED_SHARED>::shared;
     else
         return attend_plain_shared<Shape>();
 }
@@ -64,13 +65,13 @@ __device__ void attend(const Number *qkv, Number *out, float *sums, float scale,
 
 template <class Shape> __host__ __device__ constexpr int attend_grad_tiles() {
     if constexpr (attends_on_tensor_cores<Shape>)
-        return GradTile<Shape, PLANNED_SHARED>::tiles;
+        return GradTile<Shape, PlannedProducts<Shape::size>, PLANNED_SHARED>::tiles;
     else
         return attend_plain_grad_tiles<Shape>();
 }
 template <class Shape> __host__ __device__ constexpr int attend_grad_shared() {
     if constexpr (attends_on_tensor_cores<Shape>)
-        return GradTile<Shape, PLANNED_SHARED>::shared;
+        return GradTile<Shape, PlannedProducts<Shape::size>, PLANNED_SHARED>::shared;
     else
         return attend_plain_grad_shared<Shape>();
 }

@@ -84,6 +84,9 @@ struct GroupProducts {
     /* Nothing: both operands come from shared memory. Fragments of operand a that live on from one turn of a loop to the next
      * would be faster, but ptxas of CUDA 13.0 gives their registers away in between. */
     template <int SIZE> static constexpr bool holds = false;
+    template <class Shape> static constexpr int lines = Shape::size > 64 && Shape::length > 64 ? 128 : 64;
+    template <class Shape> static constexpr int grad_lines = 64;
+    template <int STAGES> using Ring = GroupRing<STAGES>;
     static __device__ int first_row() {
         return __shfl_sync(~0u, threadIdx.x / GROUP_THREADS, 0) * GROUP_LINES; // known to be the same for all lanes
     }

@@ -36,6 +36,7 @@
 #ifndef MTC_CUDA_ATTENTION_TENSOR_CUH
 #define MTC_CUDA_ATTENTION_TENSOR_CUH
 
+#include "cuda/attention_ring.cuh"
 #include "cuda/attention_shape.cuh"
 #include "cuda/tensor_group.cuh"
 #include "cuda/tensor_warp.cuh"
@@ -108,6 +109,9 @@ public:
 struct WarpProducts {
     static constexpr int rows = WARP_ROWS; // that decide together what they skip
     template <int SIZE> static constexpr bool holds = SIZE <= 64;
+    template <class Shape> static constexpr int lines = 64; // of a block that passes by
+    template <class Shape> static constexpr int grad_lines = Shape::size <= 64 ? 64 : 32;
+    template <int STAGES> using Ring = StepRing<STAGES>;
 
     static __device__ int first_row() {
         return threadIdx.x / LANES * WARP_ROWS;
@@ -313,16 +317,15 @@ template <class Shape, class Visit> __device__ void visit_rows(int first, Visit 
 
 constexpr int HEADS_AT_A_TIME = 32;
 
-/* How a tile keeps blocks that pass by: in a ring, where the block in use and the one before lie, and AHEAD that come. */
-template <class Shape> constexpr int blocks_ahead = Shape::size <= 64 ? 2 : 1;
-
+/* Turn t works on the keys of block t and on the values of the block before, which a stage of the ring holds. */
 template <class Shape, int LINES> struct ForwardTileOf {
-    static constexpr int lines = LINES, ahead = blocks_ahead<Shape>, stages = ahead + 2;
+    static constexpr int lines = LINES, stages = RING_AHEAD + (Shape::size <= 64 ? 2 : 1);
     static constexpr int blocks = divide_up(Shape::length, OWN_ROWS), heads = Shape::batch * Shape::queries;
     static constexpr int tiles = heads * blocks;
     using Own = HeadBlock<OWN_ROWS, Shape::size>;
     using Passing = HeadBlock<lines, Shape::size>;
-    static constexpr int buffer = 2 * Passing::bytes, shared = Own::bytes + stages * buffer;
+    static constexpr int stage = 2 * Passing::bytes, ring = Own::bytes, barriers = ring + stages * stage;
+    static constexpr int shared = barriers + ring_bytes<stages>;
 };
 
 /* Of<Shape, LINES> with blocks of up to LINES rows, as many as a block of threads has ROOM bytes for. */
@@ -335,96 +338,126 @@ template <template <class, int> class Of, class Shape, int LINES, int ROOM> stru
     }
     static_assert(LINES >= 16, "a product has 16 lines");
 };
-template <class Shape, int ROOM = MOST_SHARED>
-using ForwardTile = decltype(Roomy<ForwardTileOf, Shape, 64, ROOM>::choose());
+template <template <class, int> class Of, class Shape, int LINES, int ROOM>
+using RoomyTile = decltype(Roomy<Of, Shape, LINES, ROOM>::choose());
 
-/* The keys and values that the queries from `query0` on see, as they pass by in a ring in shared memory. */
+template <class Shape, class Products, int ROOM = MOST_SHARED>
+using ForwardTile = RoomyTile<ForwardTileOf, Shape, Products::template lines<Shape>, ROOM>;
+
+/* The keys and values that the queries from `query0` on see, as they pass by. */
 template <class Shape, class Tile> class PassingKeys {
     using Block = typename Tile::Passing;
     const Narrow *keys, *values;
     unsigned ring;
+    BlockRange seen;
 
 public:
-    BlockRange seen;
+    int turns; // the last one has no keys
 
     __device__ PassingKeys(const Narrow *rows, int head, int query0, unsigned ring)
         : keys(rows + Shape::key_head(head)), values(rows + Shape::value_head(head)), ring(ring),
-          seen(keys_seen_from<Shape, Tile::lines>(query0)) {
+          seen(keys_seen_from<Shape, Tile::lines>(query0)), turns(seen.end - seen.first + 1) {
     }
-    __device__ unsigned keys_of(int block) const {
-        return ring + block % Tile::stages * Tile::buffer;
+    __device__ int key(int turn) const {
+        return (seen.first + turn) * Tile::lines;
     }
-    __device__ unsigned values_of(int block) const {
-        return keys_of(block) + Block::bytes;
+    __device__ unsigned keys_of(int turn) const {
+        return ring + turn % Tile::stages * Tile::stage;
     }
-    /* Begins to bring a block, if there is one. */
-    __device__ void fetch(int block) const {
-        if (block < seen.end) {
-            Block::template fetch<Shape::length, Shape::row>(keys_of(block), keys, block * Tile::lines);
-            Block::template fetch<Shape::length, Shape::row>(values_of(block), values, block * Tile::lines);
-        }
+    /* Turn 0 has none: then it is the keys, which weights of 0 are multiplied by. */
+    __device__ unsigned values_of(int turn) const {
+        return keys_of(turn) + (turn == 0 ? 0 : Block::bytes);
+    }
+    /* Begins to bring what a turn works on, if there is one. */
+    __device__ void fetch(int turn) const {
+        if (turn + 1 < turns)
+            Block::template fetch<Shape::length, Shape::row>(keys_of(turn), keys, key(turn));
+        if (turn > 0 && turn < turns)
+            Block::template fetch<Shape::length, Shape::row>(values_of(turn), values, key(turn - 1));
         end_copies();
-    }
-    __device__ void begin() const {
-        for (int block = seen.first; block < seen.first + Tile::ahead; block++)
-            fetch(block);
     }
 };
 
+/* Begins to bring what the first turns work on; the first is there, and what was begun before. */
+template <class Ring, class Passing> __device__ void begin(const Ring &ring, const Passing &passing) {
+    for (int turn = 0; turn < RING_AHEAD; turn++)
+        passing.fetch(turn);
+    ring.begin();
+    ring.await(0);
+}
+/* Begins to bring what a turn works on to where an earlier one has been. */
+template <class Ring, class Passing> __device__ void go_on(const Ring &ring, const Passing &passing, int turn) {
+    ring.reuse(turn);
+    passing.fetch(turn);
+}
+
+/* The results of a tile's rows, which have seen all. */
+template <class Shape, int SUMS>
+__device__ void store_results(float (&sum)[SUMS], const RunningSoftmax &softmax, float unit, char *memory, Narrow *out,
+                              float *sums, int query0) {
+    float total[2], logarithm[2];
+    softmax.finish(unit, total, logarithm);
+    const float factor[2] = {1 / total[0], 1 / total[1]};
+    visit_rows<Shape>(query0, [&](int r, int position) {
+        if (threadIdx.x % 4 == 0)
+            sums[(int64_t)position * Shape::queries] = logarithm[r];
+    });
+    store_rows<Shape::size, Shape::length, Shape::out_row>(sum, factor, memory, out, query0);
+}
+
 template <class Shape, class Products>
 __device__ void attend_tensor_tile(const Narrow *qkv, Narrow *out, float *sums, float scale, int tile, char *memory) {
-    using Tile = ForwardTile<Shape>;
+    using Tile = ForwardTile<Shape, Products>;
     constexpr int lines = Tile::lines, row = Shape::row, length = Shape::length, width = Tile::Own::width;
     TilePlace place = place_of_tile<Tile::heads, Tile::blocks, HEADS_AT_A_TIME>(tile);
-    int example = place.head / Shape::queries, head = place.head % Shape::queries;
+    const int head = place.head % Shape::queries;
+    const int64_t first = (int64_t)(place.head / Shape::queries) * length;
     int query0 = (Tile::blocks - 1 - place.rank) * OWN_ROWS, query = query0 + Products::first_row(); // longest first
-    const Narrow *rows = qkv + (int64_t)example * length * row;
-    unsigned own = shared_address(memory);
-    const PassingKeys<Shape, Tile> passing(rows, head / Shape::group, query0, own + Tile::Own::bytes);
+    const Narrow *rows = qkv + first * row;
+    const unsigned own = shared_address(memory);
+    const PassingKeys<Shape, Tile> passing(rows, head / Shape::group, query0, own + Tile::ring);
+    const typename Products::template Ring<Tile::stages> ring(own + Tile::barriers);
     Tile::Own::template fetch<length, row>(own, rows + Shape::query_head(head), query0);
-    passing.begin();
-    meet_copies<Tile::ahead>();
+    begin(ring, passing);
     const OwnRows<Shape::size, Products::template holds<Shape::size>> queries(own);
     const float unit = scale * LOG2_E;
     RunningSoftmax softmax;
     float sum[width / 2] = {}, score[lines / 2], factor[2];
-    unsigned weight[lines / 16][4] = {}; // of the values that lie at `before`
-    unsigned before = passing.values_of(passing.seen.first);
-    int block = passing.seen.first;
+    unsigned weight[lines / 16][4] = {}; // of the values that come with the turn
+    int turn = 0;
 #pragma unroll 1
     do { // at least once, which the compiler must know: else it lets every product wait for the one before
-        passing.fetch(block + Tile::ahead);
-        if (none_seen<Shape>(query, Products::rows, block * lines, lines)) {
-            Products::template mix_rows<Shape::size>(weight, before, sum);
+        const bool another = turn + 2 < passing.turns;
+        ring.take_turn();
+        if (none_seen<Shape>(query, Products::rows, passing.key(turn), lines)) {
+            Products::template mix_rows<Shape::size>(weight, passing.values_of(turn), sum);
+            ring.give_turn(another);
+            ring.publish(turn + 1);
+            go_on(ring, passing, turn + RING_AHEAD);
             Products::template await<0>(sum, weight);
             clear(weight);
         } else {
-            Products::template dot_rows<lines>(queries, passing.keys_of(block), score);
-            Products::template mix_rows<Shape::size>(weight, before, sum);
+            Products::template dot_rows<lines>(queries, passing.keys_of(turn), score);
+            Products::template mix_rows<Shape::size>(weight, passing.values_of(turn), sum);
+            ring.give_turn(another);
             Products::template await<1>(score);
-            if (!all_seen<Shape>(query, Products::rows, block * lines, lines))
-                hide<Shape, false>(score, query0, block * lines);
+            ring.publish(turn + 1);
+            if (!all_seen<Shape>(query, Products::rows, passing.key(turn), lines))
+                hide<Shape, false>(score, query0, passing.key(turn));
             softmax.weigh(score, unit, factor);
+            go_on(ring, passing, turn + RING_AHEAD);
             Products::template await<0>(sum, weight);
             if (__any_sync(~0u, factor[0] < 1 || factor[1] < 1))
                 scale_rows(sum, factor);
             to_weights(score, weight);
         }
-        before = passing.values_of(block);
-        meet_copies<Tile::ahead>();
-    } while (++block < passing.seen.end);
-    Products::template mix_rows<Shape::size>(weight, before, sum);
+        ring.release(turn);
+        ring.await(++turn);
+    } while (turn + 1 < passing.turns);
+    Products::template mix_rows<Shape::size>(weight, passing.values_of(turn), sum);
     Products::template await<0>(sum, weight);
-
-    float total[2], logarithm[2];
-    softmax.finish(unit, total, logarithm);
-    factor[0] = 1 / total[0], factor[1] = 1 / total[1];
-    visit_rows<Shape>(query0, [&](int r, int position) {
-        if (threadIdx.x % 4 == 0)
-            sums[((int64_t)example * length + position) * Shape::queries + head] = logarithm[r];
-    });
-    store_rows<Shape::size, length, Shape::out_row>(
-        sum, factor, memory, out + (int64_t)example * length * Shape::out_row + Shape::query_head(head), query0);
+    store_results<Shape>(sum, softmax, unit, memory, out + first * Shape::out_row + Shape::query_head(head),
+                         sums + first * Shape::queries + head, query0);
 }
 
 #endif
