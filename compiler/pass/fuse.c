@@ -261,15 +261,20 @@ static void begin_rows(Fusion *f, Node *n, Apart why, const Kernel *from) {
     kernel->apart_from = from;
 }
 
-/* A map of leaves alone has no home: whoever reads it computes it; but what is looked up is looked up once, and what takes much
- * is computed once. So does whoever reads a narrow number as a wide one, or a map that is computed again (rematerialize.c) from
- * what lies in memory. */
+/* A map of leaves alone: whoever reads it computes it; but what is looked up is looked up once, and what takes much or serves many
+ * is computed once. */
+static bool may_lack_home(Fusion *f, Node *n) {
+    return n->op->cls == OP_MAP && !reads_lookup(n) && !fusion_takes_much(f, n) && !fusion_serves_many(f, n);
+}
+
+/* Whoever reads a narrow number as a wide one does so itself, and computes a map that is computed again (rematerialize.c) from what
+ * lies in memory: neither has a home. */
 static void place(Fusion *f, Node *n) {
     if (n->op->flags & OP_WIDENS || (n->after && n->op->cls == OP_MAP))
         return;
     bool wide = n->op->cls == OP_CONTRACT && !product_is_thin(n);
     Kernel *latest = wide ? NULL : latest_producer(f, n);
-    if (!latest && n->op->cls == OP_MAP && !reads_lookup(n) && !fusion_takes_much(f, n))
+    if (!latest && may_lack_home(f, n))
         return;
     const Apart why = latest ? apart(f, latest, n) : APART_FIRST;
     bool joins = why == JOINS;

@@ -86,6 +86,9 @@ bool fusion_reads_fit_rows(Fusion *f, Kernel *kernel, Node *n, const Access *at)
 bool fusion_computes_little(Fusion *f, Node *n);
 /* Computing n from what has a home, for each of its readers, would be too much. */
 bool fusion_takes_much(Fusion *f, Node *n);
+/* A slow map that is shown again and again, as the angles of positions are to all examples and heads: who reads it would compute
+ * it over and over. */
+bool fusion_serves_many(const Fusion *f, const Node *n);
 
 /* ---- grow.c ---- */
 

@@ -203,13 +203,22 @@ static void forget(Fusion *f, Node *n, const Cone *cone) {
             lose_home(f, cone->between.at[i]);
 }
 
+/* Nothing that a kernel stores is among the sources. */
+static bool is_of_leaves(const Fusion *f, const Cone *cone) {
+    for (int i = 0; i < cone->sources.count; i++)
+        if (f->home[cone->sources.at[i]->id])
+            return false;
+    return true;
+}
+
 static void inline_map(Fusion *f, Node *n, bool complete) {
     Cone cone = {
         .home = f->home[n->id], .fold_bytes = complete ? type_bytes(&n->type) / SMALL_FOLD : 0, .overwritten = INT_MAX};
     if (n->op->cls != OP_MAP || is_root_value(f, n))
         return;
     fusion_walk(f);
-    if (add_cone(f, n, &cone) && may_wait(&cone) && saves_traffic(f, n, &cone) && leaves_little(f, n, &cone))
+    if (add_cone(f, n, &cone) && !(is_of_leaves(f, &cone) && fusion_serves_many(f, n)) && may_wait(&cone) &&
+        saves_traffic(f, n, &cone) && leaves_little(f, n, &cone))
         forget(f, n, &cone);
 }
 

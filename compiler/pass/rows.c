@@ -8,8 +8,9 @@
 #include "pass/fuse.h"
 
 enum {
-    MOST_AGAIN = 96,    /* elements that one value may compute again */
-    LONGEST_INDEX = 160 /* names, numbers and operators of an index that it may read them at */
+    MOST_AGAIN = 96,     /* elements that one value may compute again */
+    LONGEST_INDEX = 160, /* names, numbers and operators of an index that it may read them at */
+    MANY_TIMES = 1 << 20 /* that a slow map is computed: more than to store and load it, and to launch a kernel */
 };
 
 #define SYMBOLS(letter)                                                                                                \
@@ -174,4 +175,20 @@ bool fusion_takes_much(Fusion *f, Node *n) {
     Reading reading = {.f = f};
     Access at = rows_own();
     return left_of(f, n, MOST_AGAIN) < 0 || !access_walk(f->arena, n, &at, read_from_memory, &reading);
+}
+
+/* Elements of the views that repeat n, whose readers would compute it for each. */
+static int64_t repeated(const Fusion *f, const Node *n) {
+    const Sources *readers = &f->readers[n->id];
+    int64_t elements = 0;
+    for (int i = 0; i < readers->count; i++)
+        if (readers->at[i]->op->flags & OP_REPEATS)
+            elements += type_elements(&readers->at[i]->type);
+        else if (readers->at[i]->op->flags & OP_CONTIGUOUS)
+            elements += repeated(f, readers->at[i]);
+    return elements;
+}
+
+bool fusion_serves_many(const Fusion *f, const Node *n) {
+    return n->op->cls == OP_MAP && !(n->op->flags & OP_CHEAP) && repeated(f, n) - type_elements(&n->type) >= MANY_TIMES;
 }

@@ -304,3 +304,34 @@ def test_a_row_keeps_what_is_read(mtc, tmp_path):
     program = mtc("m.mt", "--target", "cpu", "--emit=fused", cwd=tmp_path).stdout
     kept = [line for line in program.split("\n") if line.startswith("      keeps ")]
     assert kept and not any(":a" in line for line in kept), kept
+
+
+@pytest.mark.parametrize("batch, tables", [(16, 0), (512, 2)])
+def test_slow_maps_that_serve_many(mtc, tmp_path, batch, tables):
+    """Sines and cosines of positions are a table for all heads and examples, layers and passes, where these are many."""
+    path = tmp_path / "rotary.mt"
+    path.write_text("""data {
+  train = idx("sequences", "labels")
+  x     : f32[128, 64]
+  label : class[4]
+}
+
+fn turn(x) {
+  return linear(rotary(x, 2), 64)
+}
+
+model {
+  z = linear(flatten(turn(turn(x))), 4)
+}
+
+train {
+  loss      = cross_entropy(z, label)
+  optimizer = sgd(0.1)
+  batch     = 512
+}
+""")
+    graph = mtc("--emit=simple", path, "--batch", str(batch)).stdout.partition("\neval:")[0]
+    waves = set(re.findall(r"^(%\d+) = (?:sin|cos)\(", graph, re.M))
+    stored = [name for body in kernels(mtc, path, "--batch", str(batch)).values()
+              for name in re.findall(r"%\d+", (re.findall(r"^    stores (.*)", body, re.M) or [""])[0])]
+    assert len(waves) == 2 and len(waves & set(stored)) == tables
