@@ -118,5 +118,5 @@ def test_a_line_of_many_brackets_is_laid_out_in_seconds(tmp_path):
         steps = f"roll({steps}, {step}, axis = 0)"
     (tmp_path / "m.mt").write_text(ROLLED.replace("STEPS", steps))
     done = subprocess.run([MTC, "m.mt", "--emit=c"], cwd=tmp_path, capture_output=True, text=True,
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (15, 15)))
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (4, 4)))
     assert done.returncode == 0 and "% 32 + 2" in done.stdout, done.stderr

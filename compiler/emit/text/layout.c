@@ -4,7 +4,7 @@
 
 #include "support/diag.h"
 
-enum { INDENT = 4, MOST_SCOPES = 96 };
+enum { INDENT = 4, MOST_SCOPES = 96, KINDS = 32 };
 
 /* Brackets, or a group of operands, that are open. */
 typedef struct Scope {
@@ -25,7 +25,7 @@ typedef struct Scope {
 typedef struct State State;
 struct State {
     const State *before; /* NULL: the first lexeme is all there is */
-    State *next;         /* of those at the same lexeme */
+    State *next;         /* of its kind at the same lexeme */
     bool begins;         /* the last lexeme began a line, in this column */
     int started;
     int at;         /* the next lexeme */
@@ -46,7 +46,8 @@ typedef struct Search {
     int first, most; /* columns */
     int made;
     States queue;
-    State **seen; /* by lexeme */
+    State *(*seen)[KINDS]; /* by lexeme and kind */
+    bool *reached;         /* the lexeme */
 } Search;
 
 static Scope *innermost(State *s) {
@@ -304,15 +305,33 @@ static bool same_ahead(const State *a, const State *b) {
     return same;
 }
 
+static unsigned mixed(unsigned hash, int number) {
+    return (hash ^ (unsigned)number) * 16777619u;
+}
+
+/* Equal for those that are the same ahead: a state is compared with few others. */
+static unsigned kind_of(const State *s) {
+    unsigned hash = mixed(mixed(mixed(s->count, s->column), s->line_depth), s->least_depth);
+    for (const Scope *scope = s->scope; scope < s->scope + s->count; scope++) {
+        hash = mixed(mixed(mixed(hash, scope->indent), scope->start), scope->call);
+        hash = mixed(hash, scope->broken | scope->apart << 1 | scope->whole << 2 | scope->operand_whole << 3 |
+                               scope->operator_begins << 4);
+    }
+    return (hash ^ hash >> 16) % KINDS;
+}
+
 /* Lines of which there would be too many ways are laid out by the first good one. */
 static bool is_new(Search *search, State *s) {
     enum { MOST_STATES = 40000 };
-    for (const State *other = search->seen[s->at]; other; other = other->next)
-        if (search->made > MOST_STATES || same_ahead(s, other))
+    if (search->reached[s->at] && search->made > MOST_STATES)
+        return false;
+    State **kind = &search->seen[s->at][kind_of(s)];
+    for (const State *other = *kind; other; other = other->next)
+        if (same_ahead(s, other))
             return false;
-    s->next = search->seen[s->at];
-    search->seen[s->at] = s;
-    return true;
+    s->next = *kind;
+    *kind = s;
+    return search->reached[s->at] = true;
 }
 
 static State *copy_of(Arena *arena, const State *s, int more) {
@@ -364,8 +383,12 @@ static const State *cheapest(Search *search) {
 
 const LineStart *lay_out(Arena *arena, const Lexemes *line, int column, int most) {
     Arena *own = arena_new();
-    Search search = {
-        .arena = own, .line = line, .first = column, .most = most, .seen = NEW_ARRAY(own, State *, line->count + 1)};
+    Search search = {.arena = own,
+                     .line = line,
+                     .first = column,
+                     .most = most,
+                     .seen = arena_alloc(own, ((size_t)line->count + 1) * sizeof *search.seen),
+                     .reached = NEW_ARRAY(own, bool, line->count + 1)};
     LineStart *starts_at = NEW_ARRAY(arena, LineStart, line->count);
     for (const State *s = cheapest(&search); s; s = s->before)
         starts_at[s->at - 1] = (LineStart){s->begins, s->started};
