@@ -50,8 +50,8 @@ def pytest_configure(config):
     spread_over_gpus()
     config.addinivalue_line("markers", "gpu: needs a GPU and nvcc")
     config.addinivalue_line("markers", "nvcc: needs nvcc, but no GPU")
-    config.addinivalue_line("markers", "quick: its C programs are compiled at -Og")
-    config.addinivalue_line("markers", "full: at -O3, as users have them, in a file that is quick")
+    config.addinivalue_line("markers", "quick: its C programs are compiled at -Og, not at -O1")
+    config.addinivalue_line("markers", "full: at -O3, as users have them")
 
 
 def gpu_present():
@@ -114,21 +114,24 @@ def hears_ctrl_c():
 # ---- how programs are compiled ----
 
 
+LEVELS = {"quick": "Og", "full": None}
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Most of the time of all tests is that of the C compiler at -O3. What a program says, keeps and refuses does not depend on it;
-    tests of the numbers that kernels compute are not marked `quick`, or are `full`, and have programs as users have them."""
-    quick = item.get_closest_marker("quick") and not item.get_closest_marker("full")
-    os.environ |= {"FULL_CC": FULL_CC, "CC": quick_cc() if quick else FULL_CC}
+    """Most of the time of all tests is that of the C compiler. What a program says, keeps and refuses does not depend on its level,
+    and loops that mtc says are simd are vector code from -O1 on: only what is `full` has programs as users have them, at -O3."""
+    level = next((LEVELS[mark.name] for mark in item.iter_markers() if mark.name in LEVELS), "O1")
+    os.environ |= {"FULL_CC": FULL_CC, "CC": leveled_cc(level) if level else FULL_CC}
 
 
 @functools.cache
-def quick_cc():
-    """The caches of programs know a compiler by its path: tests/support/quick_cc under a name for the one that it calls."""
-    script, compiler = ROOT / "tests" / "support" / "quick_cc", shutil.which(FULL_CC.split()[0])
+def leveled_cc(level):
+    """The caches of programs know a compiler by its path: tests/support/leveled_cc under a name for the one that it calls."""
+    script, compiler = ROOT / "tests" / "support" / "leveled_cc", shutil.which(FULL_CC.split()[0])
     status = os.stat(compiler or script)
     known = FULL_CC, compiler, status.st_size, status.st_mtime, script, script.read_text()
-    link = ROOT / "build" / f"quick_cc-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}"
+    link = ROOT / "build" / f"cc-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}-{level}"
     with contextlib.suppress(FileExistsError):  # of another process
         link.symlink_to(script)
     return str(link)

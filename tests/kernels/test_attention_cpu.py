@@ -11,6 +11,8 @@ import pytest
 from attention_reference import SHAPES, attention, dots_of, random_qkv
 from test_kernels_cpu import FLAGS, pointer, rounded
 
+pytestmark = pytest.mark.full
+
 SOURCE = Path(__file__).parent / "attention_cpu.c"
 KINDS = {"float": ("float", "real"), "double": ("double", "real"), "float as bf16": ("float", "bfloat16")}  # real, stored
 REALS = {"float": np.float32, "double": np.float64}

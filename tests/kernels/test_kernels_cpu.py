@@ -12,6 +12,8 @@ import pytest
 
 from conftest import ROOT
 
+pytestmark = pytest.mark.full
+
 FLAGS = ["-std=gnu11", "-O3", "-march=native", "-fopenmp", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
          "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{ROOT}/kernels_lib"]
 SHAPES = [(1, 1, 1), (16, 16, 16), (17, 17, 17), (1000, 1, 77), (256, 512, 128), (64, 128, 784), (10, 3, 1025), (300, 200, 513)]

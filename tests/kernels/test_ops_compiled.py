@@ -10,6 +10,8 @@ from evaluator import evaluate, parse
 from library import Library
 from ops_cases import CASES, FARTHEST, Group
 
+pytestmark = pytest.mark.full  # every operator, as users have it
+
 GROUP = 12
 GROUPS = [CASES[i : i + GROUP] for i in range(0, len(CASES), GROUP)]
 TARGETS = {"cpu": ["--target", "cpu", "--real", "f64"], "cuda": ["--target", "cuda"]}

@@ -20,6 +20,8 @@ from random_port import permutation, shuffle_key
 sys.path.insert(0, str(ROOT / "tools"))
 import mnist as mnist_data  # noqa: E402
 
+pytestmark = pytest.mark.full
+
 MODEL = ROOT / "models" / "mnist.mt"
 SEED, LR, BATCH, STEPS = 7, 1e-3, 64, 20
 

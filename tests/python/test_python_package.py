@@ -17,6 +17,8 @@ import pytest
 
 from conftest import MTC, ROOT
 
+pytestmark = pytest.mark.full
+
 PACKAGE = ROOT / "python" / "mtc"
 # What must not decide what a test finds: this tree's package, another compiler.
 OURS = ("PYTHONPATH", "PYTHONHOME", "MTC_HOME", "MTC_COMPILER", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
