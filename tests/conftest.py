@@ -29,7 +29,7 @@ sys.path[:0] = map(str, [ROOT / "python", ROOT / "tools", ROOT / "tests" / "supp
 from cuda_front_end import front_end_of_cuda  # noqa: E402
 from gpus_here import visible_gpus  # noqa: E402
 
-FULL_CC = os.environ.get("CC", "cc")
+FULL_CC = os.environ.get("FULL_CC") or os.environ.get("CC", "cc")  # the first: where a test runs tests
 ANY_BYTES = {"encoding": "utf-8", "errors": "surrogateescape"}
 
 
