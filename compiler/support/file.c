@@ -16,8 +16,15 @@ const char *file_why(const char *path) {
     return mtc_why_unwritten(path);
 }
 
+/* With room for a byte behind its end, where that is known: the read that finds the end asks for more than none. */
+static size_t room_for(int file) {
+    struct stat status;
+    bool known = fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+    return known ? (size_t)status.st_size + 2 : 65536;
+}
+
 static char *read_open(Arena *arena, int file, size_t *size) {
-    size_t capacity = 65536;
+    size_t capacity = room_for(file);
     char *bytes = arena_alloc(arena, capacity);
     *size = 0;
     for (ssize_t got; (got = read(file, bytes + *size, capacity - *size - 1)) != 0;) {
