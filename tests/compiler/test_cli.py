@@ -257,27 +257,34 @@ def test_shared_library_has_the_c_interface(run, tmp_path):
     assert all(f" {name}\n" in names for name in ("mtc_model", "mtc_create", "mtc_train", "mtc_predict"))
 
 
-def test_standalone_needs_nothing_of_ours(run, tmp_path):
-    (tmp_path / "alone.c").write_text(run("--emit=c", "--standalone", "small.mt").stdout)
-    assert '#include "' not in (tmp_path / "alone.c").read_text()
-    subprocess.run(["cc", "-fopenmp", "alone.c", "-lm", "-o", "alone"], cwd=tmp_path, check=True)
-    assert subprocess.run([tmp_path / "alone", "info"], capture_output=True).returncode == 0
+@pytest.fixture(scope="module")
+def alone(mtc, tmp_path_factory):
+    """A program of one file: the runtime is compiled with it."""
+    folder = tmp_path_factory.mktemp("alone")
+    (folder / "small.mt").write_text(MODEL)
+    assert mtc("--emit=c", "--standalone", "small.mt", "-o", "alone.c", cwd=folder).returncode == 0
+    subprocess.run(["cc", "-fopenmp", "alone.c", "-lm", "-o", "alone"], cwd=folder, check=True)
+    return folder / "alone"
 
 
-def test_standalone_trains_as_the_program_does(run, tmp_path):
+def test_standalone_needs_nothing_of_ours(alone):
+    assert '#include "' not in alone.with_suffix(".c").read_text()
+    assert subprocess.run([alone, "info"], capture_output=True).returncode == 0
+
+
+def test_standalone_trains_as_the_program_does(run, alone, tmp_path):
     """Whatever the runtime keeps in lists that are included for what their macros mean there is in it: sources of data, flags."""
     (tmp_path / "images").write_bytes(bytes([0, 0, 8, 3, 0, 0, 0, 16, 0, 0, 0, 4, 0, 0, 0, 4]) + bytes(range(256)))
     (tmp_path / "labels").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 16]) + bytes(i % 3 for i in range(16)))
-    run("--emit=c", "--standalone", "small.mt", "-o", "alone.c")
-    subprocess.run(["cc", "-O1", "-fopenmp", "alone.c", "-lm", "-o", "alone"], cwd=tmp_path, check=True)
     assert run("--target", "cpu", "small.mt", "-o", "small").returncode == 0
-    for program in ("alone", "small"):
-        done = subprocess.run([f"./{program}", "--epochs", "3", "--log", f"{program}.jsonl"], cwd=tmp_path, capture_output=True, text=True)
+    losses = []
+    for program in (alone, tmp_path / "small"):
+        log = tmp_path / f"{program.name}.jsonl"
+        done = subprocess.run([program, "--data", ".", "--epochs", "3", "--log", log], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-    losses = [[re.search('"loss":([^,]*)', line)[1] for line in (tmp_path / f"{program}.jsonl").read_text().splitlines() if '"epoch"' in line]
-              for program in ("alone", "small")]
+        losses.append([float(re.search('"loss":([^,]*)', line)[1]) for line in log.read_text().splitlines() if '"epoch"' in line])
     assert len(losses[0]) >= 3
-    assert list(map(float, losses[0])) == pytest.approx(list(map(float, losses[1])), rel=1e-5)
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
 def check_names_of_one_file(run, folder, model):
