@@ -106,7 +106,7 @@ check: all  ## run the tests that need no GPU
 	$(PYTEST) -q -m "not gpu" $(WORKERS) tests
 
 check-gpu: all  ## run the tests that need a GPU
-	$(PYTEST) -q -m gpu $(WORKERS) tests
+	$(PYTEST) -q -m gpu $(WORKERS) $(if $(WORKERS),--dist loadgroup) tests
 
 bench: all  ## measure kernels and models
 	bench/run

@@ -28,6 +28,7 @@ sys.path[:0] = map(str, [ROOT / "python", ROOT / "tools", ROOT / "tests" / "supp
 
 from cuda_front_end import front_end_of_cuda  # noqa: E402
 from gpus_here import visible_gpus  # noqa: E402
+from once import folder_of_all_workers, made_once  # noqa: E402
 
 FULL_CC = os.environ.get("FULL_CC") or os.environ.get("CC", "cc")  # the first: where a test runs tests
 ANY_BYTES = {"encoding": "utf-8", "errors": "surrogateescape"}
@@ -48,8 +49,10 @@ def spread_over_gpus():
 
 def pytest_configure(config):
     spread_over_gpus()
+    config.addinivalue_line("markers", "xdist_group(name): of pytest-xdist, which need not be installed")
     config.addinivalue_line("markers", "gpu: needs a GPU and nvcc")
     config.addinivalue_line("markers", "nvcc: needs nvcc, but no GPU")
+    config.addinivalue_line("markers", "shares(fixtures): tests with the same of these parametrized ones run in one worker (--dist loadgroup)")
     config.addinivalue_line("markers", "quick: its C programs are compiled at -Og, not at -O1")
     config.addinivalue_line("markers", "full: at -O3, as users have them")
 
@@ -76,6 +79,9 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if "cuda_takes" in item.fixturenames:
             item.add_marker("nvcc")
+        if shared := item.get_closest_marker("shares"):
+            chosen = [item.callspec.indices.get(name) for name in shared.args] if hasattr(item, "callspec") else []
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}{chosen}"))
     missing = {"gpu": not (gpu_present() and nvcc_present()), "nvcc": not nvcc_present()}
     for item in items:
         for need, absent in missing.items():
@@ -204,23 +210,35 @@ class Program:
 
 @pytest.fixture(scope="session")
 def compile_model(mtc, tmp_path_factory):
-    """compile_model(model, *flags, target): a Program; `model` is a path or the text itself. One compilation each per session."""
-    folder, programs = tmp_path_factory.mktemp("programs"), {}
+    """compile_model(model, *flags, target): a Program; `model` is a path or the text itself. One compilation each, for all workers;
+    each has programs under names of its own, beside which they may write."""
+    folder, made, programs = tmp_path_factory.mktemp("programs"), folder_of_all_workers(tmp_path_factory), {}
 
     def compile_once(model, *flags, target="cpu"):
-        key = hashlib.sha256(repr((str(model), flags, target, os.environ["CC"])).encode()).hexdigest()[:16]
+        key = hashlib.sha256(repr((identity(model), flags, target, os.environ["CC"])).encode()).hexdigest()[:16]
         if key not in programs:
             source = model if isinstance(model, Path) else folder / f"m{key}.mt"
             if source != model:
                 source.write_text(model)
+
+            def compile_to(program):
+                done = mtc(source.name, "-o", program, "--target", target, "--keep", folder / f"k{key}", *flags, cwd=source.parent)
+                assert done.returncode == 0, done.stderr
+
             program = folder / f"p{key}"
-            names = "-o", program, "--target", target, "--keep", folder / f"k{key}"
-            done = mtc(source.name, *names, *flags, cwd=source.parent)  # programs of one text are one in the cache
-            assert done.returncode == 0, done.stderr
+            os.link(made_once(made / f"p{key}", compile_to), program)
             programs[key] = Program(program)
         return programs[key]
 
     return compile_once
+
+
+def identity(model):
+    """What its programs depend on: where it lies, if it includes files that do not lie with the project's."""
+    if not isinstance(model, Path) or ROOT in model.parents:
+        return str(model)
+    text = model.read_text()
+    return str(model) if "include" in text else (model.name, text)
 
 
 @pytest.fixture(scope="session")

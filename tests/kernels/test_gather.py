@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 from library import Library, pointer
+from once import folder_of_all_workers, made_once
 from test_ops_compiled import mtc
 
 TARGETS = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -200,24 +201,30 @@ SHAPES = [("float", 1, 1, 1), ("float", 100, 7, 5), ("float", 5000, 1, 4), ("bfl
           ("bfloat16", 3000, 4001, 132), ("float", 32768, 50257, 768), ("bfloat16", 32768, 50257, 768), ("float", 8192, 4096, 8)]
 
 
-def build_cuda(folder, architecture):
+def build_cuda(output, folder, architecture):
     number = architecture[3:]
     (folder / "shapes.inc").write_text("".join(f"SHAPE({k}, {', '.join(map(str, s))})\n" for k, s in enumerate(SHAPES)))
     subprocess.run(["nvcc", "-std=c++17", "-O3", "-fmad=false", f"-gencode=arch=compute_{number},code={architecture}", "-shared",
                     "-Xcompiler", "-fPIC", f"-I{ROOT}/kernels_lib", f"-I{ROOT}/runtime", f"-I{folder}",
-                    ROOT / "tests/kernels/gather.cu", "-o", folder / "gather.so"], check=True)
-    return folder / "gather.so"
+                    ROOT / "tests/kernels/gather.cu", "-o", output], check=True)
+
+
+@pytest.fixture
+def built_cuda(tmp_path, tmp_path_factory):
+    """built_cuda(architecture): the library of the kernels for it."""
+    folder = folder_of_all_workers(tmp_path_factory)
+    return lambda architecture: made_once(folder / f"gather-{architecture}.so", lambda output: build_cuda(output, tmp_path, architecture))
 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
-def test_cuda_kernel_compiles(architecture, tmp_path):
-    build_cuda(tmp_path, architecture)
+def test_cuda_kernel_compiles(architecture, built_cuda):
+    built_cuda(architecture)
 
 
-@pytest.fixture(scope="module")
-def cuda_kernel(tmp_path_factory):
-    return ctypes.CDLL(str(build_cuda(tmp_path_factory.mktemp("gather"), "sm_90a")))
+@pytest.fixture
+def cuda_kernel(built_cuda):
+    return ctypes.CDLL(str(built_cuda("sm_90a")))
 
 
 RACE = """
@@ -234,10 +241,10 @@ for shape, count, rows, width in ((2, 5000, 1, 4), (3, 5000, 13, 36), (4, 8192, 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="compute-sanitizer is not installed")
-def test_no_thread_reads_what_another_writes(tmp_path):
+def test_no_thread_reads_what_another_writes(built_cuda):
     """Every barrier of the kernel is needed: without one of them, racecheck finds a hazard in shared memory. The last shape has
     eight rows in a tile, so that many indices name several rows of one."""
-    library = build_cuda(tmp_path, "sm_90a")
+    library = built_cuda("sm_90a")
     done = subprocess.run(["compute-sanitizer", "--tool", "racecheck", "--target-processes", "all", "--error-exitcode", "9",
                            sys.executable, "-c", RACE, library], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

@@ -10,11 +10,12 @@ from evaluator import evaluate, parse
 from library import Library
 from ops_cases import CASES, FARTHEST, Group
 
-pytestmark = pytest.mark.full  # every operator, as users have it
+pytestmark = [pytest.mark.full, pytest.mark.shares("target", "compiled")]  # every operator, as users have it
 
 GROUP = 12
 GROUPS = [CASES[i : i + GROUP] for i in range(0, len(CASES), GROUP)]
-TARGETS = {"cpu": ["--target", "cpu", "--real", "f64"], "cuda": ["--target", "cuda"]}
+REALS = {"cpu": ["--real", "f64"], "cuda": []}
+TARGETS = {target: ["--target", target, *flags] for target, flags in REALS.items()}
 TOLERANCE = {"cpu": dict(rtol=1e-9, atol=1e-12), "cuda": dict(rtol=3e-4, atol=2e-5)}
 STEP = {"cpu": 1e-5, "cuda": FARTHEST}
 SLOPE = {"cpu": dict(rel=1e-5, abs=1e-7), "cuda": dict(rel=5e-3, abs=5e-3)}
@@ -29,12 +30,12 @@ def mtc(*arguments):
 class Compiled:
     """A group of cases, run once: one training step at rate 0, whose momentum is the gradient."""
 
-    def __init__(self, target, cases, folder):
+    def __init__(self, target, cases, folder, compile_model):
         self.target, self.group = target, Group(cases)
-        model, library = folder / "group.mt", folder / "group.so"
+        model = folder / "group.mt"
         model.write_text(self.group.model())
-        mtc(model, "--shared", "-o", library, "--keep", folder / "source", *TARGETS[target])
         self.graph = parse(mtc("--emit=grad", model))["train"]
+        library = compile_model(model, "--shared", *REALS[target], target=target).path
         self.library = Library(library, np.float64 if target == "cpu" else np.float32)
         self.fields = list(self.group.fields().values())
         self.library.set_data(self.fields)
@@ -72,8 +73,8 @@ def target(request):
 
 
 @pytest.fixture(scope="module", params=GROUPS, ids=lambda cases: f"{cases[0].id}..{cases[-1].id}")
-def compiled(request, target, tmp_path_factory):
-    program = Compiled(target, request.param, tmp_path_factory.mktemp("ops"))
+def compiled(request, target, tmp_path_factory, compile_model):
+    program = Compiled(target, request.param, tmp_path_factory.mktemp("ops"), compile_model)
     yield program
     program.library.close()
 

@@ -5,8 +5,11 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 from conftest import ROOT
+from once import made_once
 
 IGNORED = [signal.SIGINT, signal.SIGHUP, signal.SIGTERM]
 
@@ -60,6 +63,23 @@ def test_limit_of_time(tmp_path):
     done = run_pytest("-p", "conftest", tmp_path, "--limit", 1)
     assert done.returncode == 1 and "takes longer than 1 s (pytest --limit)" in done.stdout
     assert "1 failed, 1 passed, 2 skipped" in done.stdout and re.search("^skipped 2: no luck$", done.stdout, re.M)
+
+
+def test_who_comes_second_waits_for_the_first(tmp_path):
+    """Also where what makes it fails: the next one makes it."""
+    calls = []
+
+    def make(path):
+        calls.append(path)
+        time.sleep(0.1)
+        if len(calls) == 1:
+            raise RuntimeError
+        path.write_text("made")
+
+    with ThreadPoolExecutor() as pool:
+        waiting = [pool.submit(made_once, tmp_path / "it.so", make) for _ in range(4)]
+    assert sorted(bool(one.exception()) for one in waiting) == [False, False, False, True]
+    assert len(calls) == 2 and (tmp_path / "it.so").read_text() == "made"
 
 
 def test_each_fault_can_be_planted():

@@ -18,7 +18,7 @@ from conftest import ROOT
 from embedded import BAD_DATA, TEST, TRAIN, UNAVAILABLE, USAGE, VALIDATION, Failed, Model, Session
 from fake_data import idx_bytes, unpack
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.shares("built")]
 
 MODEL = """\
 param lr = 0.02 in 0..1
@@ -58,16 +58,16 @@ def data(count=EXAMPLES, seed=0):
 
 
 @pytest.fixture(scope="module", params=["cpu", *(pytest.param(name, marks=pytest.mark.gpu) for name in ("graph", "persistent"))])
-def built(request, tmp_path_factory, mtc):
+def built(request, tmp_path_factory, compile_model):
     """The folder with the library, the program, their model file and its data."""
     folder = tmp_path_factory.mktemp(f"embedding-{request.param}")
     (folder / "m.mt").write_text(MODEL)
     for prefix, count, seed in (("", EXAMPLES, 0), ("test-", 20, 1)):
         for name, array in zip(("x", "kind", "label"), data(count, seed)):
             (folder / f"{prefix}{name}").write_bytes(idx_bytes(array))
+    _, target, *schedule = BUILDS[request.param]
     for output, flags in (("m.so", ["--shared"]), ("m", [])):
-        done = mtc(folder / "m.mt", "-o", folder / output, "--keep", folder, *flags, *BUILDS[request.param])
-        assert done.returncode == 0, done.stderr
+        os.link(compile_model(folder / "m.mt", *flags, *schedule, target=target).path, folder / output)
     return folder
 
 
