@@ -2,6 +2,8 @@
 
 #include "support/text.h"
 
+#include <stdlib.h>
+
 const DTypeInfo dtype_info[DTYPE_COUNT] = {
 #define DTYPE(id, name, c, bytes, safetensors, rounding) {name, c, safetensors, bytes, rounding},
 #include "ir/dtype.def"
@@ -49,6 +51,19 @@ bool type_fits(const Type *type) {
         if (type->dim[k] > INT32_MAX || (elements = size_product(elements, type->dim[k])) < 0)
             return false;
     return true;
+}
+
+static int64_t most_given_to_ints(int64_t most) {
+    const char *wanted = getenv("MTC_INT_HOLDS");
+    return wanted ? strtoll(wanted, NULL, 10) : most;
+}
+
+bool int_holds(int64_t most) {
+    return most <= most_given_to_ints(INT32_MAX);
+}
+
+bool int_counts(int64_t count) {
+    return count <= most_given_to_ints(MOST_COUNTED);
 }
 
 int64_t type_bytes(const Type *type) {

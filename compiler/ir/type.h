@@ -76,5 +76,9 @@ int64_t size_product(int64_t a, int64_t b);
 /* Greatest common divisor; of a and 0: a. */
 int64_t common_divisor(int64_t a, int64_t b);
 bool type_fits(const Type *type); /* within both limits */
+/* Does an int hold a place so far behind a tensor's begin; does one count so many? Else both have 64 bits. $MTC_INT_HOLDS, for tests: an int is
+ * given no more than that, so that small tensors are computed with as large ones are. */
+bool int_holds(int64_t most);
+bool int_counts(int64_t count);
 
 #endif

@@ -53,7 +53,7 @@ bool is_condition(Graph *g, const Node *n, const Node *in) {
 
 const char *call_extents(Arena *arena, char of, const Type *type, int first, int end) {
     Text text = TEXT(arena);
-    if (type_extent(type, first, end) > INT32_MAX)
+    if (!int_holds(type_extent(type, first, end)))
         text_puts(&text, "(int64_t)");
     for (int axis = first; axis < end; axis++)
         text_printf(&text, "%s$%c%d", axis > first ? " * " : "", of, axis);

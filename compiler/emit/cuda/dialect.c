@@ -360,7 +360,7 @@ static void open_own_elements(const Body *row, const Buffer *flat, const char *c
 static void open_rows(const Body *row, const char *rows, Writer *out) {
     const Kernel *kernel = row->kernel;
     const char *team = team_name(row->e, kernel), *type = index_type(row_counter(row->e->arena, kernel));
-    const char *first = kernel->rows > MOST_COUNTED ? "(int64_t)tile" : "tile";
+    const char *first = int_counts(kernel->rows) ? "tile" : "(int64_t)tile";
     const Buffer *flat = flat_of_kernel(row->e, kernel);
     if (flat) {
         open_own_elements(row, flat, rows, out);

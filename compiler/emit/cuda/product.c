@@ -205,7 +205,7 @@ static const char *matrix_text(Emitter *e, const Shape *shape, const char *at, c
 /* Where part b of the operand begins: "b * H * IMAGE". */
 static const Tree *part_offset(Emitter *e, const Operand *operand, const Shape *shape) {
     const Tree *offset = tree_times(e->arena, tree_name(e->arena, "b"), shape_extent(e->arena, shape, 0, 2));
-    return type_elements(&operand->value->type) <= INT32_MAX ? offset : tree_widened(e->arena, offset);
+    return int_holds(type_elements(&operand->value->type)) ? offset : tree_widened(e->arena, offset);
 }
 
 /* "transposed(matrix<IMAGE>(t.h_weight))" */

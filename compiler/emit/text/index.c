@@ -6,7 +6,7 @@ const char *index_type(const Tree *at) {
 
 const Tree *index_counter(Arena *arena, const char *name, int64_t count) {
     const Tree *counter = tree_name(arena, name);
-    return count <= MOST_COUNTED ? counter : tree_as_wide(arena, counter);
+    return int_counts(count) ? counter : tree_as_wide(arena, counter);
 }
 
 Index index_linear(const Shape *shape, const Tree *at) {
@@ -115,7 +115,7 @@ static const Tree *scaled(Arena *arena, const Tree *at, const Tree *stride) {
 
 /* What may not fit an int is computed with 64 bits. */
 static const Tree *widened(Arena *arena, const Tree *term, int64_t most) {
-    return most <= INT32_MAX ? term : tree_widened(arena, term);
+    return int_holds(most) ? term : tree_widened(arena, term);
 }
 
 static const Tree *offset_of(Arena *arena, const Index *index, const Shape *shape, int first, int count) {

@@ -21,7 +21,7 @@ const Tree *shape_extent(Arena *arena, const Shape *shape, int first, int count)
 
 const Tree *shape_count(Arena *arena, const Shape *shape, int first, int count) {
     const Tree *extent = shape_extent(arena, shape, first, count);
-    return type_extent(&shape->type, first, first + count) <= INT32_MAX ? extent : tree_widened(arena, extent);
+    return int_holds(type_extent(&shape->type, first, first + count)) ? extent : tree_widened(arena, extent);
 }
 
 const char *shape_product(Arena *arena, const Shape *shape, int first, int count) {
