@@ -17,6 +17,7 @@
 #include "pass/rematerialize.h"
 #include "pass/simplify.h"
 #include "pass/split.h"
+#include "pass/tf32.h"
 #include "pass/update.h"
 #include "plan/plan.h"
 #include "runtime/base/common.h"
@@ -98,8 +99,10 @@ static void simplify_graphs(const Module *module) {
 
 static void split_graphs(const Module *module, const Machine *machine) {
     Graph *graphs[MAX_GRAPHS];
-    for (int i = 0, count = module_graphs(module, graphs); i < count; i++)
+    for (int i = 0, count = module_graphs(module, graphs); i < count; i++) {
         split_sums(graphs[i], machine);
+        round_where_made(graphs[i], machine);
+    }
 }
 
 static Programs fuse_graphs(const Module *module, const Machine *machine) {

@@ -42,7 +42,8 @@ enum {
     OP_SELECTS = 1 << 17, /* reduce: the result is one of the elements, and its gradient goes to those that equal it */
     OP_MIRRORS = 1 << 18, /* view with attr.offset: beyond an end is what a mirror there shows (reflect) */
     OP_WHOLE =
-        1 << 19 /* contract: i8 gives sums of i32; operand 1 has the outputs along axis 0, or says otherwise in tb */
+        1 << 19, /* contract: i8 gives sums of i32; operand 1 has the outputs along axis 0, or says otherwise in tb */
+    OP_FEEDS_TENSOR_CORES = 1 << 20 /* map: its floats are rounded as those of tf32 are */
 };
 
 /* Which fields of Attr an operator reads; the others are zero. */

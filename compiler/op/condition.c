@@ -39,6 +39,11 @@ INFER(to_f16) {
     return n->in[0]->type.dtype == DT_F32;
 }
 
+INFER(to_tf32) {
+    n->type = n->in[0]->type;
+    return n->in[0]->type.dtype == DT_F32;
+}
+
 INFER(to_i8) {
     n->type = n->in[0]->type;
     n->type.dtype = DT_I8;
@@ -231,6 +236,19 @@ const OpDef op_to_f16 = {
     .c = "to_f16($0)",
     .prec = PREC_PRIMARY,
     .rounds = "round_f16($0)",
+};
+
+const OpDef op_to_tf32 = {
+    .name = "to_tf32",
+    .cls = OP_MAP,
+    .flags = OP_LOGIC | OP_CHEAP | OP_NO_GRAD | OP_FEEDS_TENSOR_CORES,
+    .arity = 1,
+    .doc = "x rounded to the nearest number of 11 significant bits, halves away from 0. The compiler writes it for "
+           "GPUs where "
+           "`precision` is tf32 and a number is read by products more often than it is made.",
+    .infer = infer_to_tf32,
+    .c = "to_tf32($0)",
+    .prec = PREC_PRIMARY,
 };
 
 const OpDef op_to_i8 = {

@@ -70,6 +70,7 @@ typedef struct Operand {
     Node *view;         /* WINDOW, FILTER: between the reshapes; or NULL */
     bool computed;      /* a map of the data field `buffer`, or windows of one, applied as it is loaded */
     bool batched;       /* has the contraction's batch axes */
+    bool rounded;       /* to what tensor cores read, where it was made */
     int64_t rows, cols; /* as stored */
     bool transposed;    /* stored as [k, m] (operand a) or [n, k] (operand b) */
 } Operand;

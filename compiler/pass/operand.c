@@ -70,11 +70,19 @@ Node *fusion_stored_whole(Fusion *f, Node *value) {
     return fusion_in_memory(f, to_store(f, value));
 }
 
+/* Views move numbers that are rounded already. */
+static bool is_rounded(const Node *value) {
+    while (value->op->cls == OP_VIEW && !(value->op->flags & OP_LOOKUP))
+        value = value->in[0];
+    return value->op->flags & OP_FEEDS_TENSOR_CORES;
+}
+
 static Operand operand_of(Fusion *f, Node *contraction, int k) {
     Node *value = contraction->in[k];
     const Type *type = &value->type;
     Operand operand = {.value = value,
                        .batched = type->rank > 2,
+                       .rounded = is_rounded(value),
                        .rows = type->dim[type->rank - 2],
                        .cols = type->dim[type->rank - 1],
                        .transposed = k == 0 ? contraction->attr.ta : contraction->attr.tb};

@@ -23,7 +23,7 @@ typedef struct Rounding {
     bool *rounded; /* all readers read the 16-bit value */
 } Rounding;
 
-static bool is_rounded_product(const Node *n) {
+bool product_is_rounded(const Node *n) {
     if (n->op->cls != OP_CONTRACT || product_is_thin(n))
         return false;
     const Type *a = &n->in[0]->type, *out = &n->type;
@@ -166,7 +166,7 @@ void round_operands(Graph *g) {
         return;
     count_readers(&r);
     for (int i = 0; i < count; i++)
-        if (is_rounded_product(g->nodes.at[i]))
+        if (product_is_rounded(g->nodes.at[i]))
             round_product(&r, g->nodes.at[i]);
         else if (g->nodes.at[i]->op->cls == OP_CALL && !(g->nodes.at[i]->op->flags & OP_PART))
             round_call(&r, g->nodes.at[i]);

@@ -8,4 +8,7 @@
  * exact. */
 void round_operands(Graph *g);
 
+/* Its operands are rounded, where the precision says so, and multiplied by tensor cores, which would not be mostly filled up. */
+bool product_is_rounded(const Node *n);
+
 #endif

@@ -3,6 +3,7 @@
 #define MTC_CUDA_MATH_CUH
 
 #include "cuda/narrow.cuh"
+#include "cuda/tf32.cuh"
 
 static inline __device__ float relu(float x) {
     return x < 0 ? 0 : x;

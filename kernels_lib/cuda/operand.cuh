@@ -1,6 +1,6 @@
 /* Operands of a product: matrices as they lie in memory, or as they are seen there.
  *
- *     matrix<LD>(p)                 p: f32 or Narrow [rows, LD], row-major
+ *     matrix<LD>(p)                 p: f32, rounded(f32) or Narrow [rows, LD], row-major
  *     gathered<LD>(p, batch, f)     p: u8, i32 or f32 [examples, LD]; row i is f(p[row(batch, i), ...]), f as it is loaded
  *     window<...>(p), filter<...>(p)  the operands of convolutions, read straight from image and filters: window.cuh
  *     rows_from(m, first)           the rows from `first` on of any of these
@@ -43,6 +43,7 @@ static inline __device__ float4 to_float(const Pack<Narrow, 4> &v) {
 
 template <class T> struct FourOf;
 template <> struct FourOf<float> { using Type = float4; };
+template <> struct FourOf<tf32> { using Type = float4; };
 template <> struct FourOf<int> { using Type = int4; };
 template <> struct FourOf<unsigned char> { using Type = unsigned; };
 template <> struct FourOf<Narrow> { using Type = Pack<Narrow, 4>; };
@@ -157,6 +158,8 @@ template <class Stored, bool ALONG_K> struct Lines {
     static constexpr bool runs_along_k = ALONG_K && Stored::row_runs; // a line lies in memory as it is
     static constexpr bool linear = Stored::linear;                    // and the next one at a fixed distance
     static constexpr bool floats = std::is_same_v<One, float> && !data_set;
+    static constexpr bool is_rounded = std::is_same_v<One, tf32>; // to what tensor cores read
+    static constexpr bool is_float = floats || is_rounded;        // in memory
     static constexpr int neighbours = Stored::neighbours;
     const Stored &stored;
 

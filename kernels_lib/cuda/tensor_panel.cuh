@@ -68,12 +68,6 @@ template <int PENDING> __device__ void await_copies() {
 }
 #endif
 
-static inline __device__ float to_tf32(float x) {
-    unsigned bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
-    return __uint_as_float(bits);
-}
-
 template <class T> __device__ T rounded_to(float x) {
     if constexpr (std::is_same_v<T, Narrow>)
         return to_narrow(x);
@@ -86,8 +80,10 @@ template <class Lines, int COUNT, int K, int WIDTH, class T> class TensorPanel {
     /* Numbers that lie together can be copied; otherwise they pass through registers, one by one. */
     static constexpr int piece = Lines::neighbours < vector ? Lines::neighbours : vector, pieces = vector / piece;
     static constexpr int piece_bytes = piece * sizeof(T);
-    static constexpr bool copied = std::is_same_v<typename Lines::One, T> && !Lines::data_set && piece_bytes >= 4 &&
-                                   (!Lines::along_k || K % piece == 0);
+    static constexpr bool is_stored =
+        std::is_same_v<T, float> ? Lines::is_float : std::is_same_v<typename Lines::One, T>;
+    static constexpr bool copied =
+        is_stored && !Lines::data_set && piece_bytes >= 4 && (!Lines::along_k || K % piece == 0);
 
 public:
     static constexpr int depth = PANEL_ROW / sizeof(T), bytes = WIDTH * PANEL_ROW;
@@ -170,7 +166,7 @@ public:
     }
     /* What this thread has brought to a panel, rounded to tf32, to nearest: the tensor cores would cut it off. */
     static __device__ void round(char *panel) {
-        if constexpr (sizeof(T) == 4)
+        if constexpr (sizeof(T) == 4 && !Lines::is_rounded)
 #pragma unroll
             for (int q = 0; q < copies; q++) {
                 T *place = (T *)(panel + chunk_offset_of<T, along_k>(threadIdx.x / CHUNKS + q * row_step, chunk()));

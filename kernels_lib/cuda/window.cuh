@@ -1,6 +1,6 @@
 /* The operands of convolutions, which lie nowhere as matrices: they are read straight from images and filters.
  *
- *     window<H, W, C, Rows, Columns>(p)   p: f32 or Narrow images [N, H, W, C]. As a matrix, row (n, oh, ow) is what output
+ *     window<H, W, C, Rows, Columns>(p)   p: f32, rounded(f32) or Narrow images [N, H, W, C]. As a matrix, row (n, oh, ow) is what output
  *                                         (oh, ow) of image n sees of it, column (kh, kw, c) the number at tap (kh, kw)
  *     window<H, W, C, Rows, Columns>(gathered<H * W * C>(p, batch, f))    of the images of a data set, as they are loaded
  *     filter<O, TAPS, C>(p)               p: [O, TAPS, C]. As a matrix, row (tap, o) and column c

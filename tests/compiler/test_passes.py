@@ -105,6 +105,46 @@ def test_only_operands_and_results_are_rounded(emit):
     assert {node.op for node in graph if node.dtype == "bf16"} <= {"to_bf16", "reshape", "transpose", "window", "pad", "slice"}
 
 
+def test_tf32_is_rounded_where_it_is_made(emit):
+    """On a GPU, what products of an extent of 16 and more alone read is stored rounded; what others read too, and weights, where it pays.
+    Nobody else reads rounded numbers, and all else has the numbers that it had."""
+    text = emit("split", "--target", "cuda", "--arch", "sm_90a", "--precision", "tf32")
+    graph = parse(text)["train"]
+    views = ("reshape", "transpose", "window", "pad", "slice")
+
+    def base(k):
+        return base(graph[k].inputs[0]) if graph[k].op in views else graph[k]
+
+    def large(node):
+        return node.op == "matmul" and min(*node.shape[-2:], *graph[node.inputs[0]].shape[-2:]) >= 16
+
+    read_by_others = {base(k).id for node in graph if node.op not in views and not large(node) for k in node.inputs}
+    operands = [base(k) for node in graph if large(node) for k in node.inputs]
+    rounded = [node for node in operands if node.op == "to_tf32"]
+    assert len(rounded) >= 9 and not {node.id for node in rounded} & read_by_others
+    assert all(node.op == "weight" or node.id in read_by_others for node in operands if node.op != "to_tf32")
+    exact = step(emit("split", "--target", "cuda"))
+    assert step(text).reports["loss"] == pytest.approx(exact.reports["loss"], rel=1e-3)
+
+
+def test_a_weight_lies_along_k_for_groups_of_warps(tmp_path):
+    """Its rounded copy for the gradient of what it is multiplied with: with others' instructions it lies as it does."""
+    path = tmp_path / "wide.mt"
+    path.write_text(model(["a = relu(linear(flatten(image), 512))", "h = linear(relu(linear(a, 512)), 3)"], image=IMAGE, batch=4096))
+
+    def products_of_copies(arch):
+        graph = parse(run_mtc("--emit=split", "--target", "cuda", "--arch", arch, "--precision", "tf32", path).stdout)["train"]
+        products = [node for node in graph if node.op == "matmul" and not node.attrs.get("ta")]
+        return [bool(node.attrs.get("tb")) for node in products if graph[node.inputs[1]].op == "to_tf32"]
+
+    assert products_of_copies("sm_90a") == [True, True, True] and not products_of_copies("sm_80")[-1]
+
+
+@pytest.mark.parametrize("flags", [["--target", "cpu", "--precision", "tf32"], ["--target", "cuda"]])
+def test_nothing_else_is_rounded_to_tf32(emit, flags):
+    assert "to_tf32" not in emit("split", *flags)
+
+
 def test_convolutions_read_images_where_they_lie(emit):
     """Forward and gradients: windows of images and filters seen from their outputs, no matrix of windows in memory."""
     fused = emit("fused", "--precision", "bf16").partition("\neval:")[0]

@@ -86,6 +86,13 @@ def to_bf16(x):
     return rounded.astype(np.uint32).view(np.float32).astype(np.float64)
 
 
+def to_tf32(x):
+    """The nearest number of 11 significant bits, halves away from 0."""
+    bits = np.asarray(x, dtype=np.float32).view(np.uint32).astype(np.uint64)
+    rounded = np.where(np.isfinite(x), bits + 0x1000, bits) & 0xFFFFE000
+    return rounded.astype(np.uint32).view(np.float32).astype(np.float64)
+
+
 def to_f16(x):
     with np.errstate(over="ignore"):
         return np.asarray(x, dtype=np.float32).astype(np.float16).astype(np.float64)
@@ -381,6 +388,7 @@ OPS = {
     "cast": lambda node, x: np.trunc(x).astype(DTYPES[node.dtype]) if node.dtype == "i32" else x.astype(DTYPES[node.dtype]),
     "to_bf16": lambda node, x: to_bf16(x),
     "to_f16": lambda node, x: to_f16(x),
+    "to_tf32": lambda node, x: to_tf32(x),
     "to_i8": lambda node, x: np.clip(np.rint(x), -127, 127),
     "to_float": lambda node, x: x,
     "stop_gradient": lambda node, x: x,

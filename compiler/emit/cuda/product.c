@@ -213,7 +213,8 @@ static const char *operand_text(Body *kernel, const Operand *operand) {
     Emitter *e = kernel->e;
     Shape value = sizes_shape(e->sizes, operand->value), shape = shape_slice(&value, value.type.rank - 2, 2);
     const Buffer *buffer = operand->computed ? NULL : plan_buffer(e->plan, operand->buffer);
-    const char *at = buffer ? arena_printf(e->arena, "t.%s", tensor_name(e, buffer)) : NULL, *text;
+    const char *of = operand->rounded ? "rounded(t.%s)" : "t.%s", *text;
+    const char *at = buffer ? arena_printf(e->arena, of, tensor_name(e, buffer)) : NULL;
     bool part_b = operand->batched && !product_is_stacked(kernel->kernel);
     switch (operand->kind) {
     case OPERAND_COMPUTED:
