@@ -15,6 +15,8 @@
  *                                                             neighbouring j
  *     preloaded([&](int i, int j) { return Ahead{...}; },     the same, and what it reads from memory is read ahead,
  *               [&](int i, int j, float sum, Ahead ahead) {})  for many outputs at once; preloaded_early: before the gate
+ *     of_columns([&](int j) { return Columns{...}; },         either, with a further argument, const Columns &column: what is
+ *                either)                                      the same for all rows, which need not be read for each
  *     vectorized<V>(either)                                   called once for V neighbours from j on, a multiple of V, with
  *                                                             const Pack<float, V> &sum; V divides N and n
  *     folded<COUNT>(any of these,                             also gets a last argument, float (&term)[COUNT] (or of packs),

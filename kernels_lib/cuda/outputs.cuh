@@ -19,6 +19,15 @@ template <class Load, class Store> __device__ Preloaded<true, Load, Store> prelo
     return {load, store};
 }
 
+/* `columns` reads what is the same for all rows. */
+template <class Columns, class Out> struct OfColumns {
+    Columns columns;
+    Out out;
+};
+template <class Columns, class Out> __device__ OfColumns<Columns, Out> of_columns(Columns columns, Out out) {
+    return {columns, out};
+}
+
 template <int WIDTH, class Out> struct Vectorized { Out out; };
 template <int WIDTH, class Out> __device__ Vectorized<WIDTH, Out> vectorized(Out out) {
     return {out};
@@ -34,6 +43,7 @@ template <int COUNT, class Out, class Store> __device__ Folded<COUNT, Out, Store
 
 template <class Out> constexpr bool is_early = false;
 template <class Load, class Store> constexpr bool is_early<Preloaded<true, Load, Store>> = true;
+template <class Columns, class Out> constexpr bool is_early<OfColumns<Columns, Out>> = is_early<Out>;
 template <int WIDTH, class Out> constexpr bool is_early<Vectorized<WIDTH, Out>> = is_early<Out>;
 template <int COUNT, class Out, class Store> constexpr bool is_early<Folded<COUNT, Out, Store>> = is_early<Out>;
 
@@ -54,12 +64,55 @@ template <bool EARLY, class Load, class Store, class... Index>
 __device__ auto load_ahead(const Preloaded<EARLY, Load, Store> &out, Index... index) {
     return out.load(index...);
 }
+/* Of rows, and of columns. */
+template <class Columns, class Rows> struct AheadOfBoth {
+    Columns columns;
+    Rows rows;
+};
+template <class Columns, class Out> __device__ auto load_ahead(const OfColumns<Columns, Out> &out, int i, int j) {
+    using Ahead = AheadOfBoth<decltype(out.columns(j)), decltype(load_ahead(out.out, i, j))>;
+    return Ahead{out.columns(j), load_ahead(out.out, i, j)};
+}
 template <int WIDTH, class Out> __device__ auto load_ahead(const Vectorized<WIDTH, Out> &out, int i, int j) {
     return load_ahead(out.out, i, j);
 }
 template <int COUNT, class Out, class Store>
 __device__ auto load_ahead(const Folded<COUNT, Out, Store> &out, int i, int j) {
     return load_ahead(out.out, i, j);
+}
+
+/* The same in two: what is read for output (i, j) but for what is of column j, that, and both together. */
+template <class Out> __device__ auto load_rows(const Out &out, int i, int j) {
+    return load_ahead(out, i, j);
+}
+template <class Columns, class Out> __device__ auto load_rows(const OfColumns<Columns, Out> &out, int i, int j) {
+    return load_ahead(out.out, i, j);
+}
+template <int WIDTH, class Out> __device__ auto load_rows(const Vectorized<WIDTH, Out> &out, int i, int j) {
+    return load_rows(out.out, i, j);
+}
+template <int COUNT, class Out, class Store>
+__device__ auto load_rows(const Folded<COUNT, Out, Store> &out, int i, int j) {
+    return load_rows(out.out, i, j);
+}
+template <class Out> __device__ Nothing load_columns(const Out &, int) {
+    return {};
+}
+template <class Columns, class Out> __device__ auto load_columns(const OfColumns<Columns, Out> &out, int j) {
+    return out.columns(j);
+}
+template <int WIDTH, class Out> __device__ auto load_columns(const Vectorized<WIDTH, Out> &out, int j) {
+    return load_columns(out.out, j);
+}
+template <int COUNT, class Out, class Store>
+__device__ auto load_columns(const Folded<COUNT, Out, Store> &out, int j) {
+    return load_columns(out.out, j);
+}
+template <class Rows> __device__ Rows both_ahead(Nothing, const Rows &rows) {
+    return rows;
+}
+template <class Columns, class Rows> __device__ auto both_ahead(const Columns &columns, const Rows &rows) {
+    return AheadOfBoth<Columns, Rows>{columns, rows};
 }
 
 /* One output, or WIDTH of them; `term`: of the sums over rows, if there are any. */
@@ -72,6 +125,11 @@ template <bool EARLY, class Load, class Store, class Ahead, class Sum, class... 
 __device__ void store_sum(const Preloaded<EARLY, Load, Store> &out, const Ahead &ahead, int i, int j, const Sum &sum,
                           Term &...term) {
     out.store(i, j, sum, ahead, term...);
+}
+template <class Columns, class Out, class Ahead, class Sum, class... Term>
+__device__ void store_sum(const OfColumns<Columns, Out> &out, const Ahead &ahead, int i, int j, const Sum &sum,
+                          Term &...term) {
+    store_sum(out.out, ahead.rows, i, j, sum, ahead.columns, term...);
 }
 template <int WIDTH, class Out, class Ahead, class Sum, class... Term>
 __device__ void store_sum(const Vectorized<WIDTH, Out> &out, const Ahead &ahead, int i, int j, const Sum &sum,

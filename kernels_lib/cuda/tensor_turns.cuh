@@ -86,10 +86,23 @@ template <class Product, class Tile, bool A_ALONG_K, bool B_ALONG_K, class Out> 
     using Sum = Pack<float, width>;
 
 public:
-    using Ahead = decltype(load_ahead(std::declval<Out>(), 0, 0));
-    static constexpr int passes = Memory::rows / rows; // a part takes
+    using Ahead = decltype(load_rows(std::declval<Out>(), 0, 0));
+    using Columns = decltype(load_columns(std::declval<Out>(), 0));
 
 private:
+    /* Of the passes that a part takes, as many as registers hold twice what is read ahead for. */
+    static constexpr int all_passes = Memory::rows / rows, MOST_AHEAD = 96;
+
+    static __host__ __device__ constexpr int passes_ahead(int passes) {
+        return passes == 1 || passes * (int)sizeof(Ahead) <= MOST_AHEAD ? passes : passes_ahead(passes / 2);
+    }
+
+public:
+    static constexpr int passes = passes_ahead(all_passes);
+
+private:
+    static constexpr int steps = all_passes / passes; // that a part is written in
+    static constexpr int kept = width * row / LANES;  // totals of columns that each lane keeps
     float sum[halves][Tile::n / 2] = {};
     int last = 0; // the stage of the panel that is still being multiplied
 
@@ -99,12 +112,13 @@ private:
     static __device__ int lane() {
         return threadIdx.x % LANES;
     }
-    /* The calling thread's first row, and its column, in part `part`. */
-    static __device__ int row_of(int i0, int part) {
-        return i0 + part % halves * GROUP_LINES + warp() * Memory::rows + lane() / row;
+    /* The calling thread's first row, and its column, in step `step`. */
+    static __device__ int row_of(int i0, int step) {
+        int part = step / steps;
+        return i0 + part % halves * GROUP_LINES + warp() * Memory::rows + lane() / row + step % steps * passes * rows;
     }
-    static __device__ int column_of(int j0, int part) {
-        return j0 + part / halves * Memory::columns + lane() % row * width;
+    static __device__ int column_of(int j0, int step) {
+        return j0 + step / (steps * halves) * Memory::columns + lane() % row * width;
     }
     static __device__ bool exists(int j) {
         return Product::N % Tile::n == 0 || j < Product::N;
@@ -148,39 +162,50 @@ private:
                     *(float2 *)(sums + place) = make_float2(two[0], two[1]);
                 }
     }
-    static __device__ void write_part(const Out &out, int i, int j, const float *sums, const Ahead (&ahead)[passes],
-                                      Sum (&rest)[folds + 1]) {
+    static __device__ void write_step(const Out &out, int i, int j, int step, const float *sums, const Columns &columns,
+                                      const Ahead (&ahead)[passes], Sum (&rest)[folds + 1]) {
 #pragma unroll
         for (int pass = 0; pass < passes; pass++) {
-            Sum pack = load_pack<width>(sums + place_of(lane() / row + pass * rows, lane() % row * width));
+            int line = lane() / row + (step % steps * passes + pass) * rows;
+            Sum pack = load_pack<width>(sums + place_of(line, lane() % row * width));
             if (!exists(j))
                 continue;
+            const auto both = both_ahead(columns, ahead[pass]);
             if constexpr (folds > 0) {
                 Sum term[folds];
-                store_sum(out, ahead[pass], i + pass * rows, j, pack, term);
+                store_sum(out, both, i + pass * rows, j, pack, term);
 #pragma unroll
                 for (int f = 0; f < folds; f++)
 #pragma unroll
                     for (int v = 0; v < width; v++)
                         rest[f][v] += term[f][v];
             } else {
-                store_sum(out, ahead[pass], i + pass * rows, j, pack);
+                store_sum(out, both, i + pass * rows, j, pack);
             }
         }
     }
-    /* When the rows of half of the columns are written: registers have no index, so that both halves are asked for. */
-    static __device__ void keep_totals(Sum (&total)[2][folds + 1], Sum (&rest)[folds + 1], int side) {
+    /* When the rows of half of the columns are written: the lanes' totals become those of the warp, and lanes that have the same columns
+     * keep some each. Registers have no index, so that both halves are asked for. */
+    static __device__ void keep_totals(float (&total)[2][folds + 1][kept], Sum (&rest)[folds + 1], int side) {
 #pragma unroll
-        for (int f = 0; f < folds; f++) {
-            if (side == 0)
-                total[0][f] = rest[f];
-            else
-                total[1][f] = rest[f];
-            rest[f] = Sum{};
-        }
+        for (int f = 0; f < folds; f++)
+#pragma unroll
+            for (int v = 0; v < width; v++) {
+                float value = rest[f][v];
+#pragma unroll
+                for (int distance = row; distance < LANES; distance *= 2)
+                    value += __shfl_xor_sync(~0u, value, distance);
+                bool keeps = lane() / row == v / kept;
+                if (keeps && side == 0)
+                    total[0][f][v % kept] = value;
+                if (keeps && side == 1)
+                    total[1][f][v % kept] = value;
+                rest[f][v] = 0;
+            }
     }
     /* The threads' totals of all rows of the tile become those of columns. */
-    static __device__ void fold(const Out &out, int i0, int j0, Sum (&total)[2][folds + 1], char *shared) {
+    static __device__ void fold(const Out &out, int i0, int j0, const float (&total)[2][folds + 1][kept],
+                                char *shared) {
         constexpr int of_a_warp = Memory::rows * Memory::columns;
         float *own = own_sums(shared);
 #pragma unroll
@@ -188,14 +213,9 @@ private:
 #pragma unroll
             for (int f = 0; f < folds; f++)
 #pragma unroll
-                for (int v = 0; v < width; v++) {
-                    float value = total[side][f][v];
-#pragma unroll
-                    for (int distance = row; distance < LANES; distance *= 2)
-                        value += __shfl_xor_sync(~0u, value, distance);
-                    if (lane() < row)
-                        own[f * Tile::n + side * Memory::columns + lane() * width + v] = value;
-                }
+                for (int v = 0; v < kept; v++)
+                    own[f * Tile::n + side * Memory::columns + lane() % row * width + lane() / row * kept + v] =
+                        total[side][f][v];
         sync_group();
         float totals[folds + 1];
 #pragma unroll
@@ -227,30 +247,38 @@ public:
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
         release(shared, last);
     }
-    /* What `out` reads for part `part` is read ahead, that of the first part while panels are still being multiplied. */
-    __device__ void read_ahead(const Out &out, int i0, int j0, int part, Ahead (&ahead)[passes]) const {
-        const int i = row_of(i0, part), j = column_of(j0, part);
+    /* What `out` reads for step `step` is read ahead, that of the first step while panels are still being multiplied. */
+    __device__ void read_ahead(const Out &out, int i0, int j0, int step, Ahead (&ahead)[passes]) const {
+        const int i = row_of(i0, step), j = column_of(j0, step);
 #pragma unroll
         for (int pass = 0; pass < passes; pass++)
             if (exists(j))
-                ahead[pass] = load_ahead(out, i + pass * rows, j);
+                ahead[pass] = load_rows(out, i + pass * rows, j);
     }
     __device__ void write(const Out &out, int i0, int j0, char *shared, Ahead (&ahead)[passes]) const {
-        Sum total[2][folds + 1] = {}, rest[folds + 1] = {};
+        constexpr int side_steps = steps * halves, all_steps = steps * parts;
+        float total[2][folds + 1][kept] = {};
+        Sum rest[folds + 1] = {};
+        Columns columns;
 #pragma unroll 1
-        for (int part = 0; part < parts; part++) {
+        for (int step = 0; step < all_steps; step++) {
+            const int j = column_of(j0, step);
             Ahead next[passes];
-            if (part + 1 < parts)
-                read_ahead(out, i0, j0, part + 1, next);
-            __syncwarp();
-            lay(part, own_sums(shared));
-            __syncwarp();
-            write_part(out, row_of(i0, part), column_of(j0, part), own_sums(shared), ahead, rest);
+            if (step % side_steps == 0 && exists(j))
+                columns = load_columns(out, j);
+            if (step + 1 < all_steps)
+                read_ahead(out, i0, j0, step + 1, next);
+            if (step % steps == 0) {
+                __syncwarp();
+                lay(step / steps, own_sums(shared));
+                __syncwarp();
+            }
+            write_step(out, row_of(i0, step), j, step, own_sums(shared), columns, ahead, rest);
 #pragma unroll
             for (int pass = 0; pass < passes; pass++)
                 ahead[pass] = next[pass];
-            if (part % halves == halves - 1)
-                keep_totals(total, rest, part / halves);
+            if (step % side_steps == side_steps - 1)
+                keep_totals(total, rest, step / side_steps);
         }
         __syncwarp();
         if constexpr (folds > 0)

@@ -163,17 +163,17 @@ constexpr int seen_shared_bytes = product_shared<seen_product, seen_tile>();
 static __device__ void seen(const seen_tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     auto left = matrix<X_CHANNELS>(t.x_bf16_reshape);
     auto right = transposed(matrix<X_CHANNELS>(t.seen_weight_bf16));
-    struct Ahead {
+    struct Columns {
         Pack<float, 8> seen_bias;
     };
-    auto read = [&](int i, int j) { return Ahead{load_pack<8>(t.seen_bias + j)}; };
-    auto out = [&](int i, int j, const Pack<float, 8> &sum, const Ahead &ahead) {
+    auto columns = [&](int j) { return Columns{load_pack<8>(t.seen_bias + j)}; };
+    auto out = [&](int i, int j, const Pack<float, 8> &sum, const Columns &column) {
         Pack<float, 8> seen;
         for (int v = 0; v < 8; v++)
-            seen[v] = relu(sum[v] + ahead.seen_bias[v]);
+            seen[v] = relu(sum[v] + column.seen_bias[v]);
         store_pack(t.seen + i * Y + j, to_bf16(seen));
     };
-    auto results = vectorized<8>(preloaded_early(read, out));
+    auto results = vectorized<8>(of_columns(columns, out));
     matmul_turns<seen_product, seen_tile>(tile, batch.maps, left, right, shared, gate, results);
 }
 

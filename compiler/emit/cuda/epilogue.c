@@ -10,6 +10,11 @@ typedef struct Epilogue {
     const char *about;               /* or NULL */
 } Epilogue;
 
+/* What the lines of a callback read from memory. */
+typedef struct EpilogueReads {
+    Reads all, columns; /* of the latter what is the same for all i, where it is apart */
+} EpilogueReads;
+
 static const Epilogue of_product = {"out", "read", "Ahead", "int i, int j", NULL};
 static const Epilogue of_rows = {"row_out", "read_row", "RowAhead", "int i",
                                  "the same for the sums over k of left(i, k)"};
@@ -63,13 +68,13 @@ static void write_struct(Emitter *e, const char *name, const Reads *reads, Write
 }
 
 /* "auto read = [&](int i, int j) { return Ahead{t.h_weight[i * H + j], ...}; };" */
-static void write_reads(Emitter *e, const Epilogue *epilogue, const Reads *reads, Writer *out) {
+static void write_reads(Emitter *e, const char *type, const char *name, const char *index, const Reads *reads,
+                        Writer *out) {
     Text values = TEXT(e->arena);
     for (int k = 0; k < reads->count; k++)
         text_printf(&values, "%s%s", k ? ", " : "", tree_text(e->arena, reads->at[k].value));
-    write_struct(e, epilogue->ahead, reads, out);
-    write_line(out, "auto %s = [&](%s) { return %s{%s}; };", epilogue->read, epilogue->index, epilogue->ahead,
-               text_string(&values));
+    write_struct(e, type, reads, out);
+    write_line(out, "auto %s = [&](%s) { return %s{%s}; };", name, index, type, text_string(&values));
 }
 
 /* A search for what the phase writes, among what says where lookups read. */
@@ -93,13 +98,26 @@ static const Node *written_place(Places *places, const Node *n, bool says) {
     return found;
 }
 
-/* What the phase before the kernel's writes of it; if nothing, NULL, all may be read while that one is still running. */
-static const char *incomplete(const Emitter *e, const Kernel *kernel, const Reads *reads) {
-    const Program *program = program_of(e, kernel);
-    int count = program->phases.count, before = (kernel->phase + count - 1) % count;
+static int phase_before(const Program *program, const Kernel *kernel) {
+    return (kernel->phase + program->phases.count - 1) % program->phases.count;
+}
+
+/* The first of them that the phase before the kernel's writes; NULL: it writes none. */
+static const char *written_before(const Program *program, const Kernel *kernel, const Reads *reads) {
     for (int k = 0; k < reads->count; k++)
-        if (written_in(program, reads->at[k].node) == before)
+        if (written_in(program, reads->at[k].node) == phase_before(program, kernel))
             return reads->at[k].name;
+    return NULL;
+}
+
+/* What the phase before the kernel's writes of it; if nothing, NULL, all may be read while that one is still running. */
+static const char *incomplete(const Emitter *e, const Kernel *kernel, const EpilogueReads *reads) {
+    const Program *program = program_of(e, kernel);
+    const int before = phase_before(program, kernel);
+    const char *written = written_before(program, kernel, &reads->all);
+    written = written ? written : written_before(program, kernel, &reads->columns);
+    if (written)
+        return written;
     Places places = {program, kernel, before, NEW_ARRAY(e->arena, char, program->graph->nodes.count)};
     for (int k = 0; k < kernel->nodes.count; k++) {
         const Node *place = written_place(&places, kernel->nodes.at[k], false);
@@ -122,20 +140,25 @@ static const char *head_of(Body *body, const Epilogue *epilogue) {
 
 /* Writes the callback whose lines are in `lines`; returns it with what it reads ahead: "preloaded(read, out)". */
 static const char *write_callback(Body *kernel, const Epilogue *epilogue, const char *head, const char *terms,
-                                  const Reads *reads, const Writer *lines) {
+                                  const EpilogueReads *reads, const Writer *lines) {
     Arena *arena = kernel->e->arena;
+    const bool ahead = reads->all.count, columns = reads->columns.count;
+    const char *out = epilogue->name;
     if (epilogue->about)
         write_remark(kernel->out, "%s", epilogue->about);
-    if (reads->count == 0) {
-        write_lambda(kernel->out, arena_printf(arena, "%s%s)", head, terms), lines);
-        return epilogue->name;
-    }
-    const char *late = incomplete(kernel->e, kernel->kernel, reads);
+    const char *late = ahead || columns ? incomplete(kernel->e, kernel->kernel, reads) : NULL;
     if (late)
         write_remark(kernel->out, "read behind the gate, not early: the phase before writes %s", late);
-    write_reads(kernel->e, epilogue, reads, kernel->out);
-    write_lambda(kernel->out, arena_printf(arena, "%s, const %s &ahead%s)", head, epilogue->ahead, terms), lines);
-    return arena_printf(arena, "preloaded%s(%s, %s)", late ? "" : "_early", epilogue->read, epilogue->name);
+    if (columns)
+        write_reads(kernel->e, "Columns", "columns", "int j", &reads->columns, kernel->out);
+    if (ahead)
+        write_reads(kernel->e, epilogue->ahead, epilogue->read, epilogue->index, &reads->all, kernel->out);
+    head = ahead ? arena_printf(arena, "%s, const %s &ahead", head, epilogue->ahead) : head;
+    head = columns ? arena_printf(arena, "%s, const Columns &column", head) : head;
+    write_lambda(kernel->out, arena_printf(arena, "%s%s)", head, terms), lines);
+    if (ahead)
+        out = arena_printf(arena, "preloaded%s(%s, %s)", late ? "" : "_early", epilogue->read, out);
+    return columns ? arena_printf(arena, "of_columns(columns, %s)", out) : out;
 }
 
 static const char *write_side(Body *kernel) {
@@ -143,8 +166,8 @@ static const char *write_side(Body *kernel) {
     const Epilogue *epilogue = of_b ? &of_columns : &of_rows;
     Writer lines = writer_like(kernel->out);
     Body body = body_inside(kernel, &lines, of_b ? "j" : "i", NULL);
-    Reads reads = {0};
-    body.reads = &reads;
+    EpilogueReads reads = {0};
+    body.reads = &reads.all;
     body.read_from = "ahead.";
     Outputs outputs = side_outputs(&body, kernel->kernel);
     body_write(&body, &outputs);
@@ -200,9 +223,12 @@ static const char *write_out(Body *kernel) {
     Arena *arena = kernel->e->arena;
     Writer lines = writer_like(kernel->out);
     Body body = body_inside(kernel, &lines, "i", "j");
-    Reads reads = {0};
-    body.reads = &reads;
+    EpilogueReads reads = {0};
+    body.reads = &reads.all;
     body.read_from = "ahead.";
+    body.steady_reads = k->tile.turns ? &reads.columns : NULL;
+    body.steady_from = "column.";
+    body.varying[0] = "i";
     body.lanes = epilogue_lanes(kernel->e, k);
     body.along = "j";
     Outputs outputs = product_outputs(&body, k);

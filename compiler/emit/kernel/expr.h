@@ -66,12 +66,15 @@ struct Body {
     Lanes lane;                 /* of the loop over the lanes, v counting them; count 0: this is no such loop */
     bool once;                  /* runs once in a body around it: reading ahead gains nothing */
     Writer *out;
-    Writer *above;          /* what stands before the function; NULL: nothing can */
-    Writer *before_gate;    /* what reads the data set, which is always complete, goes here; NULL: it goes to `out` */
-    Reads *per_row;         /* calls that are the same in all of a row, and what they are called; NULL: none */
-    Assumption *assumption; /* what is known of a condition; NULL: nothing */
-    Reads *reads;           /* collects what is read; NULL: it is read where it is used */
-    const char *read_from;  /* "ahead.": how what was read is reached */
+    Writer *above;           /* what stands before the function; NULL: nothing can */
+    Writer *before_gate;     /* what reads the data set, which is always complete, goes here; NULL: it goes to `out` */
+    Reads *per_row;          /* calls that are the same in all of a row, and what they are called; NULL: none */
+    Assumption *assumption;  /* what is known of a condition; NULL: nothing */
+    Reads *reads;            /* collects what is read; NULL: it is read where it is used */
+    const char *read_from;   /* "ahead.": how what was read is reached */
+    Reads *steady_reads;     /* of these, what is the same whatever `varying` counts; NULL: they are not apart */
+    const char *steady_from; /* "column.": how that is reached */
+    const char *varying[2];
     Names names;
     VEC(Known) known;
     VEC(RowVector) vectors;

@@ -185,6 +185,9 @@ static void write_vector(Body *body, const Outputs *outputs) {
     lane.lane = (Lanes){body->along, body->lanes};
     lane.reads = body->reads;
     lane.read_from = body->read_from;
+    lane.steady_reads = body->steady_reads;
+    lane.steady_from = body->steady_from;
+    memcpy(lane.varying, body->varying, sizeof lane.varying);
     Outputs of_lane = {0};
     VEC(PackStore *) packs = {0};
     for (int k = 0; k < outputs->count; k++) {

@@ -44,12 +44,21 @@ bool is_pack(const Body *body, const Tree *element) {
     return body->lane.count && lane_step(&body->lane, element_offset(element)) == LANES_NEIGHBOURS;
 }
 
+static bool is_steady(const Body *body, const Tree *value) {
+    for (int k = 0; k < 2; k++)
+        if (body->varying[k] && tree_mentions(value, body->varying[k]))
+            return false;
+    return true;
+}
+
 /* What is read ahead of the body is a member of what that made. */
 static void read_ahead(Body *body, Term *term, const Tree *value, int lanes) {
     Arena *arena = body->e->arena;
     const char *name = names_claim(&body->names, local_name(arena, term->node));
-    VEC_PUSH(arena, body->reads, ((Read){.node = term->node, .name = name, .value = value, .lanes = lanes}));
-    const Tree *ahead = tree_member(arena, body->read_from, name);
+    const bool steady = body->steady_reads && is_steady(body, value);
+    VEC_PUSH(arena, steady ? body->steady_reads : body->reads,
+             ((Read){.node = term->node, .name = name, .value = value, .lanes = lanes}));
+    const Tree *ahead = tree_member(arena, steady ? body->steady_from : body->read_from, name);
     term->form = lanes ? lane_of_pack(arena, ahead) : ahead;
 }
 
