@@ -12,44 +12,44 @@
  */
 enum { SIDE = 64, MOST_AXES = 8, ELEMENTS_PER_TASK = 1 << 17 };
 
-typedef struct Axis {
+typedef struct FileAxis {
     int64_t size, file, memory; /* strides in elements */
-} Axis;
+} FileAxis;
 
 typedef struct Permutation {
     const char *from;
     char *to;
     size_t width; /* bytes of an element */
     bool to_file;
-    Axis near, last;
+    FileAxis near, last;
     int outer_axes;
-    Axis outer[MOST_AXES];
+    FileAxis outer[MOST_AXES];
     int64_t strips, strips_per_task; /* SIDE indices of `near`, each with all of `last` */
 } Permutation;
 
 /* The file's axes, of which those that are neighbours on both sides are one; how many. */
-static int axes_of(const MtcTensor *tensor, Axis axis[MOST_AXES]) {
+static int axes_of(const MtcTensor *tensor, FileAxis axis[MOST_AXES]) {
     int64_t dim[MOST_AXES], stride[MOST_AXES], file = 1;
     int count = 0;
     mtc_file_dim(tensor, dim);
     mtc_file_strides(tensor, stride);
     for (int k = tensor->rank - 1; k >= 0; file *= dim[k--]) {
-        Axis *inner = count ? &axis[count - 1] : NULL;
+        FileAxis *inner = count ? &axis[count - 1] : NULL;
         if (inner && stride[k] == inner->memory * inner->size)
             inner->size *= dim[k];
         else if (dim[k] > 1)
-            axis[count++] = (Axis){dim[k], file, stride[k]};
+            axis[count++] = (FileAxis){dim[k], file, stride[k]};
     }
     return count;
 }
 
-static int64_t strips_along(const Axis *near) {
+static int64_t strips_along(const FileAxis *near) {
     return (near->size + SIDE - 1) / SIDE;
 }
 
 /* axis[0] is that of neighbours in the file. Where it is also that of memory, there are no squares: `near` has one index. */
-static void find_squares(Permutation *p, const Axis *axis, int axes) {
-    p->near = p->last = (Axis){1, 0, 0};
+static void find_squares(Permutation *p, const FileAxis *axis, int axes) {
+    p->near = p->last = (FileAxis){1, 0, 0};
     p->strips = 1;
     for (int k = 0; k < axes; k++) {
         if (k == 0)
@@ -117,7 +117,7 @@ static void permute_strips(void *context, int64_t task) {
 
 static void permute(const MtcTensor *tensor, const void *from, void *to, bool to_file) {
     Permutation p = {.from = (const char *)from, .to = (char *)to, .to_file = to_file};
-    Axis axis[MOST_AXES];
+    FileAxis axis[MOST_AXES];
     p.width = mtc_type_size(tensor->type);
     find_squares(&p, axis, axes_of(tensor, axis));
     mtc_parallel((p.strips + p.strips_per_task - 1) / p.strips_per_task, permute_strips, &p);
