@@ -286,3 +286,32 @@ def test_conditions_choose_instead_of_multiplying(mtc, tmp_path):
         casts = {name for name, _ in factor.findall(text)}
         products = re.findall(r"mul\((%\d+), (%\d+)\)", text)
         assert any(casts & set(pair) for pair in products) == multiplies, stage
+
+
+ROTARY = """data {
+  train = npy("x", "y")
+  x : f32[64, 128]
+  y : f32[64, 2 * WIDTH]
+}
+
+model {
+  q = rotary(linear(x, 2 * WIDTH), 2)
+  k = rotary(linear(x, WIDTH), 1)
+  z = attention(q, k, linear(x, WIDTH), heads = 2, kv_heads = 1)
+}
+
+train {
+  loss      = mse(z, y)
+  optimizer = sgd(0.05)
+  precision = bf16
+  batch     = 64
+}
+"""
+
+
+@pytest.mark.parametrize("width, packs", [(64, True), (62, False)])
+def test_parts_of_rows_are_read_as_packs(mtc, tmp_path, width, packs):
+    """Lanes whose number divides where a part ends are all in it, or none of them is."""
+    text = emitted(mtc, tmp_path, ROTARY.replace("WIDTH", str(width)))
+    assert bool(re.search(r"column >= \d+ \? load_pack<4>\(", text)) == packs
+    assert ("column + v <" in text) != packs

@@ -32,9 +32,18 @@ static Linear divided(const Lanes *lanes, const char *op, Linear a, int64_t by) 
     return (Linear){.step = 0, .multiple = a.multiple % by ? 1 : a.multiple / by, .known = true};
 }
 
+/* Neighbours are on the same side of a multiple of their number. */
+static bool are_on_one_side(const Lanes *lanes, const char *op, Linear a, Linear b) {
+    bool together = a.step == 1 && a.multiple % lanes->count == 0, ends = b.value > 0 && b.value % lanes->count == 0;
+    bool below = op[0] == '<' && op[1] == '\0', not_below = op[0] == '>' && op[1] == '=';
+    return together && b.step == 0 && ends && (below || not_below);
+}
+
 static Linear combined(const Lanes *lanes, const char *op, Linear a, Linear b) {
     if (!a.known || !b.known)
         return unknown;
+    if (are_on_one_side(lanes, op, a, b))
+        return same(0);
     if (*op == '+' || *op == '-')
         return (Linear){.step = *op == '+' ? a.step + b.step : a.step - b.step,
                         .multiple = common_divisor(a.multiple, b.multiple),
