@@ -5,10 +5,11 @@
  *     publish(t)       what the calling thread has copied for turn t is there: before the next turn is asked for
  *     reuse(t)         nobody reads any more what lies where turn t will
  *     release(t)       the calling warp reads nothing of turn t any more
+ *     take_turn        the tensor cores are the calling group's until give_turn; first, after open_turns, those of group 0
  *
  * All threads copy. Where a block works in step, a barrier of all does for each turn. Two groups of four warps work out of
  * step instead, the one on the softmax while the other has the tensor cores: a barrier in shared memory for each stage counts
- * the warps that have brought it, another those that have read it, and take_turn and give_turn keep the groups apart. */
+ * the warps that have brought it, another those that have read it. Turns at the tensor cores keep the groups apart. */
 #ifndef MTC_CUDA_ATTENTION_RING_CUH
 #define MTC_CUDA_ATTENTION_RING_CUH
 
@@ -36,6 +37,8 @@ template <int STAGES> struct StepRing {
     __device__ void reuse(int) const {
     }
     __device__ void release(int) const {
+    }
+    __device__ void open_turns() const {
     }
     __device__ void take_turn() const {
     }
@@ -80,8 +83,6 @@ public:
                 make_barrier(barriers + barrier * 8, WARPS);
         __syncthreads();
         publish_but<RING_AHEAD - 1>(0);
-        if (group() == 1)
-            give_turn(true);
     }
     __device__ void await(int turn) const {
         await_phase(full(turn), phase(turn));
@@ -94,6 +95,10 @@ public:
     }
     __device__ void release(int turn) const {
         arrive(empty(turn));
+    }
+    __device__ void open_turns() const {
+        if (group() == 1)
+            give_turn(true);
     }
     __device__ void take_turn() const {
         asm volatile("bar.sync %0, %1;" ::"r"(1 + group()), "n"(THREADS) : "memory");

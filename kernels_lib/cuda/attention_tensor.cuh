@@ -59,7 +59,28 @@ template <int ROWS, int SIZE> struct HeadBlock {
     /* Begins to bring rows `first`, `first` + 1 ..., STRIDE numbers apart; those from COUNT on are zeros. `first` is a multiple
      * of ROWS. */
     template <int COUNT, int STRIDE> static __device__ void fetch(unsigned block, const Narrow *head, int first) {
-        constexpr int pieces = ROWS * chunks, per_chunk = CHUNK / (int)sizeof(Narrow);
+        if constexpr (even)
+            fetch_evenly<COUNT, STRIDE>(block, head, first);
+        else
+            fetch_pieces<COUNT, STRIDE>(block, head, first);
+    }
+
+private:
+    static constexpr int pieces = ROWS * chunks, per_chunk = CHUNK / (int)sizeof(Narrow), step = THREADS / chunks;
+    static constexpr bool even = SIZE % 16 == 0 && THREADS % chunks == 0 && step % CHUNKS == 0 && ROWS % step == 0;
+
+    /* A thread's pieces lie `step` rows apart, and so evenly on both sides: one address, and offsets known to the compiler. */
+    template <int COUNT, int STRIDE>
+    static __device__ void fetch_evenly(unsigned block, const Narrow *head, int first) {
+        const int row = threadIdx.x / chunks, chunk = threadIdx.x % chunks;
+        const unsigned to = block + offset(row, chunk);
+        const Narrow *from = head + (int64_t)(first + row) * STRIDE + chunk * per_chunk;
+#pragma unroll
+        for (int r = 0; r < ROWS; r += step)
+            copy_piece<CHUNK>(to + r * PANEL_ROW, from + r * STRIDE, COUNT % ROWS == 0 || first + row + r < COUNT);
+    }
+    template <int COUNT, int STRIDE>
+    static __device__ void fetch_pieces(unsigned block, const Narrow *head, int first) {
 #pragma unroll
         for (int q = 0; q < divide_up(pieces, THREADS); q++) {
             int piece = threadIdx.x + q * THREADS, row = piece / chunks, chunk = piece % chunks;
@@ -200,7 +221,8 @@ template <int COUNT> __device__ void scale_rows(float (&sum)[COUNT], const float
 /* The softmax over keys of which ever more become known: weights are relative to the largest score so far, and what has
  * been summed shrinks when that grows. Four neighbouring lanes share a row. */
 class RunningSoftmax {
-    float most[2] = {-INFINITY, -INFINITY}; // the largest raw score of each row
+    static constexpr float LEAST_GROWTH = 8; // of an exponent of 2
+    float most[2] = {-INFINITY, -INFINITY};  // about the largest raw score of each row
     float sum[4] = {}; // of this thread's weights, two sums a row: an addition waits for the one before
 
     static __device__ float most_of_row(float x) {
@@ -217,25 +239,38 @@ class RunningSoftmax {
         return most_of_row(fmaxf(even, odd));
     }
 
-public:
-    /* score = 2^(unit (score - most)); `factor` is what earlier weights shrink by. unit > 0. By fmaf, for programs are compiled
-     * without contraction: one instruction less for each score. */
-    template <int COUNT> __device__ void weigh(float (&score)[COUNT], float unit, float (&factor)[2]) {
-        float shift[2];
+    /* Nothing seen as yet: all weights are 0. */
+    __device__ float shift_of(int row, float unit) const {
+        return most[row] == -INFINITY ? 0 : most[row] * unit;
+    }
+    __device__ void grow(const float (&higher)[2], float unit, float (&factor)[2]) {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            float before = most[r];
-            most[r] = most_with(r, score);
-            shift[r] = most[r] == -INFINITY ? 0 : most[r] * unit; // nothing seen as yet: all weights are 0
-            factor[r] = exp2_approximate(fmaf(before, unit, -shift[r]));
+            const float before = most[r];
+            most[r] = higher[r];
+            factor[r] = exp2_approximate(fmaf(before, unit, -shift_of(r, unit)));
             sum[r * 2] *= factor[r];
             sum[r * 2 + 1] *= factor[r];
         }
+    }
+
+public:
+    /* score = 2^(unit (score - most)). True: `most` has grown, and all sums shrink by `factor`. It grows by no less than
+     * LEAST_GROWTH, so that this is seldom, and weights are up to 2^LEAST_GROWTH. unit > 0. By fmaf, for programs are compiled
+     * without contraction: one instruction less for each score. */
+    template <int COUNT> __device__ bool weigh(float (&score)[COUNT], float unit, float (&factor)[2]) {
+        const float higher[2] = {most_with(0, score), most_with(1, score)};
+        const bool grows =
+            __any_sync(~0u, (higher[0] - most[0]) * unit > LEAST_GROWTH || (higher[1] - most[1]) * unit > LEAST_GROWTH);
+        if (grows)
+            grow(higher, unit, factor);
+        const float shift[2] = {shift_of(0, unit), shift_of(1, unit)};
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
             score[i] = exp2_approximate(fmaf(score[i], unit, -shift[i % 4 / 2]));
             sum[i % 4] += score[i];
         }
+        return grows;
     }
     /* The sum of all weights of a row, and the logarithm of the sum of exp(scale score). */
     __device__ void finish(float unit, float (&total)[2], float (&logarithm)[2]) const {
@@ -419,6 +454,7 @@ __device__ void attend_tensor_tile(const Narrow *qkv, Narrow *out, float *sums, 
     const typename Products::template Ring<Tile::stages> ring(own + Tile::barriers);
     Tile::Own::template fetch<length, row>(own, rows + Shape::query_head(head), query0);
     begin(ring, passing);
+    ring.open_turns();
     const OwnRows<Shape::size, Products::template holds<Shape::size>> queries(own);
     const float unit = scale * LOG2_E;
     RunningSoftmax softmax;
@@ -444,10 +480,10 @@ __device__ void attend_tensor_tile(const Narrow *qkv, Narrow *out, float *sums, 
             ring.publish(turn + 1);
             if (!all_seen<Shape>(query, Products::rows, passing.key(turn), lines))
                 hide<Shape, false>(score, query0, passing.key(turn));
-            softmax.weigh(score, unit, factor);
+            const bool grows = softmax.weigh(score, unit, factor);
             go_on(ring, passing, turn + RING_AHEAD);
             Products::template await<0>(sum, weight);
-            if (__any_sync(~0u, factor[0] < 1 || factor[1] < 1))
+            if (grows)
                 scale_rows(sum, factor);
             to_weights(score, weight);
         }
