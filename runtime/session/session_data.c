@@ -239,7 +239,7 @@ static void note_failure(TokenReading *reading, int64_t task, const MtcFault *fa
     pthread_mutex_unlock(&reading->lock);
 }
 
-static void read_tokens(void *context, int64_t task) {
+static void read_some_tokens(void *context, int64_t task) {
     TokenReading *reading = (TokenReading *)context;
     const size_t size = mtc_type_size(reading->model->field[0].type);
     const int64_t from = task * TOKENS_PER_TASK, left = reading->count - from;
@@ -256,7 +256,7 @@ static int read_piece(MtcSession *session, void *user, void *bytes, size_t from,
     reading->first = (int64_t)(from / width);
     reading->count = (int64_t)(size / width);
     reading->failed = INT64_MAX;
-    mtc_parallel((reading->count + TOKENS_PER_TASK - 1) / TOKENS_PER_TASK, read_tokens, reading);
+    mtc_parallel((reading->count + TOKENS_PER_TASK - 1) / TOKENS_PER_TASK, read_some_tokens, reading);
     if (reading->failed < INT64_MAX) {
         session->fault = reading->fault;
         return session->fault.code;
