@@ -104,8 +104,7 @@ template <class Columns, class Out> __device__ auto load_columns(const OfColumns
 template <int WIDTH, class Out> __device__ auto load_columns(const Vectorized<WIDTH, Out> &out, int j) {
     return load_columns(out.out, j);
 }
-template <int COUNT, class Out, class Store>
-__device__ auto load_columns(const Folded<COUNT, Out, Store> &out, int j) {
+template <int COUNT, class Out, class Store> __device__ auto load_columns(const Folded<COUNT, Out, Store> &out, int j) {
     return load_columns(out.out, j);
 }
 template <class Rows> __device__ Rows both_ahead(Nothing, const Rows &rows) {
