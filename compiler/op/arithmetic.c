@@ -119,7 +119,7 @@ const OpDef op_sub = {
 const OpDef op_mul = {
     .name = "mul",
     .cls = OP_MAP,
-    .flags = OP_COMMUTES | OP_CHEAP,
+    .flags = OP_COMMUTES | OP_CHEAP | OP_MULTIPLIES,
     .arity = 2,
     .doc = "a * b",
     .example = "y = x * x",

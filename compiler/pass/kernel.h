@@ -84,6 +84,16 @@ typedef struct Tile {
     bool turns;                   /* cuda/tensor_turns.cuh: blocks stay for many tiles */
 } Tile;
 
+/* How threads share the sum of products with windows of images, each channel by itself (cuda/patch.cuh): each has patches of
+ * neighbouring outputs. */
+typedef struct Patch {
+    const Node *sum;              /* the reduction; NULL: the kernel is of another sort */
+    const Node *windows, *factor; /* of which products it is */
+    int down, across;             /* outputs of a patch, .. */
+    int lanes;                    /* .. each of so many channels */
+    int packs; /* the sum is over outputs: threads side by side, with channels of their own; 0: it is over taps */
+} Patch;
+
 /* Why the first value of a kernel did not join one before: what fusion found where it decided. */
 typedef enum Apart {
     JOINS,            /* it does */
@@ -143,6 +153,7 @@ struct Kernel {
     int lanes; /* rows, neighbours in memory, that a thread computes at once, as vector code; 1: it is none */
     int depth; /* TEAM_COLUMN: threads that share a row */
     VEC(Stage) stages;
+    Patch patch;
     const Node *held; /* TEAM_BLOCK: the operand whose row the block copies to shared memory, for its stages; or NULL */
 
     int64_t tiles;
@@ -186,6 +197,11 @@ typedef struct Programs {
 
 /* A product with a weight so small that each row may read all of it: a stage of a LOOP kernel. */
 bool product_is_thin(const Node *n);
+
+/* patch.c: the factor that is windows of images, zeros around these; NULL: n is no product with any. `other` is the other factor. */
+const Node *window_factor(const Node *n, const Node **other);
+/* n is the same along all these axes. */
+bool is_repeated_along(const Node *n, unsigned axes);
 
 Program *fuse(Graph *graph, const Machine *machine);
 void schedule(Program *program, Schedule wanted);

@@ -51,6 +51,33 @@ static int64_t group_of(const Graph *g, int64_t rows, int64_t columns, const Mac
     return rows % tile == 0 ? tile : rows % GROUP == 0 ? GROUP : divisor(rows, LEAST_GROUP, MOST_GROUP);
 }
 
+/* The sum over the outputs of all images of products with what they see, for each channel by itself: images in groups, so that a block
+ * has enough outputs (patch.c), and there are enough blocks. */
+static int64_t images_together(const Type *windows, const Machine *machine) {
+    enum { OUTPUTS = 256, CHANNELS = 128 };
+    const int64_t images = windows->dim[0], outputs = windows->dim[1] * windows->dim[2], channels = windows->dim[5];
+    int64_t together = 1;
+    for (int64_t d = 1; d <= images && together * outputs < OUTPUTS; d++)
+        if (images % d == 0 && images / d * channels >= CHANNELS * machine->multiprocessors)
+            together = d;
+    return together;
+}
+
+static Node *split_windows(Graph *g, Node *n, const Machine *machine) {
+    enum { OVER_OUTPUTS = 1 << 0 | 1 << 1 | 1 << 2, OVER_GROUP = OVER_OUTPUTS << 1 };
+    const Node *other, *windows = n->op->cls == OP_REDUCE ? window_factor(n->in[0], &other) : NULL;
+    if (!windows || !machine->blocks || !op_adds(n->op) || n->attr.axes != OVER_OUTPUTS)
+        return NULL;
+    const int64_t *dim = windows->type.dim, together = images_together(&windows->type, machine);
+    if (dim[0] == together)
+        return NULL;
+    int64_t dims[] = {dim[0] / together, together, dim[1], dim[2], dim[3], dim[4], dim[5]};
+    Type grouped = type_make(n->in[0]->type.dtype, false, 7, dims);
+    Node *inner = graph_reduce(g, n->op->name, graph_reshape(g, n->in[0], &grouped), OVER_GROUP);
+    inner->hint = "partial";
+    return graph_reshape(g, graph_reduce(g, n->op->name, inner, 1u << 0), &n->type);
+}
+
 static Node *split_reduction(Graph *g, Node *n, const Machine *machine) {
     int folded = n->op->cls == OP_REDUCE ? leading_axes(n) : 0;
     const Type *in = n->inputs ? &n->in[0]->type : NULL;
@@ -147,7 +174,8 @@ static Node *split_product(Graph *g, Node *n, const Machine *machine) {
 
 static Node *split_node(Graph *g, Node *n, const void *context) {
     const Machine *machine = context;
-    Node *split = split_reduction(g, n, machine);
+    Node *split = split_windows(g, n, machine);
+    split = split ? split : split_reduction(g, n, machine);
     return split || !machine->blocks ? split : split_product(g, n, machine);
 }
 

@@ -353,6 +353,17 @@ static int64_t rows_per_tile(const Kernel *kernel) {
     }
 }
 
+/* Its rows are dealt to threads as patches. */
+static void cut_patches(Kernel *kernel) {
+    const Patch *patch = &kernel->patch;
+    const int64_t packs = kernel->kept.dim[kernel->kept.rank - 1] / patch->lanes;
+    kernel->team = patch->packs ? TEAM_BLOCK : TEAM_THREAD;
+    kernel->lanes = patch->lanes;
+    kernel->depth = 1;
+    kernel->tiles = patch->packs ? kernel->kept.dim[0] * (packs / patch->packs)
+                                 : divide_up(kernel->rows / (patch->down * patch->across * kernel->lanes), THREADS);
+}
+
 static void cut_loop(Kernel *kernel, const Machine *machine) {
     kernel->team = choose_team(kernel, machine);
     kernel->lanes = choose_lanes(kernel, machine);
@@ -362,6 +373,9 @@ static void cut_loop(Kernel *kernel, const Machine *machine) {
     if (kernel->team == TEAM_COLUMN && kernel->depth == 1)
         kernel->team = TEAM_THREAD;
     kernel->tiles = divide_up(kernel->rows, rows_per_tile(kernel));
+    kernel->patch = patch_of(kernel, machine);
+    if (kernel->patch.sum)
+        cut_patches(kernel);
     kernel->flops = row_work(kernel) * (double)kernel->rows;
 }
 

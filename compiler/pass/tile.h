@@ -28,4 +28,7 @@ bool kernel_is_long(const Kernel *kernel, const Machine *machine);
 /* Of its share, where its tiles are dealt to multiprocessors that have others too and never idle. */
 double kernel_dealt_seconds(const Kernel *kernel, const Machine *machine);
 
+/* LOOP: how threads share it as patches; without a sum, in another way. */
+Patch patch_of(const Kernel *kernel, const Machine *machine);
+
 #endif

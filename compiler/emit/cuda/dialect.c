@@ -1,5 +1,6 @@
 /* CUDA C++. A kernel is a function of a tile, which a block of 256 threads computes. */
 #include "emit/cuda/launches.h"
+#include "emit/cuda/patch.h"
 #include "emit/cuda/places.h"
 #include "emit/cuda/product.h"
 #include "emit/kernel/function.h"
@@ -134,6 +135,8 @@ static void declare(Emitter *e, const Kernel *kernel, const char *name, Writer *
         declare_product(e, kernel, name, out);
     else if (kernel->cls == KERNEL_CALL)
         declare_library(e, kernel, name, out);
+    else if (kernel->patch.sum)
+        declare_patches(e, kernel, name, out);
     else
         declare_rows(e, kernel, name, out);
 }
@@ -166,10 +169,18 @@ static const char *execution(const Emitter *e) {
                         train->schedule == SCHEDULE_PERSISTENT ? persistent : graph);
 }
 
-static bool holds_rows(const Emitter *e) {
+static bool is_held(const Kernel *kernel) {
+    return kernel->held;
+}
+
+static bool is_of_patches(const Kernel *kernel) {
+    return kernel->patch.sum;
+}
+
+static bool has_kernel(const Emitter *e, bool (*is)(const Kernel *kernel)) {
     for (int p = 0; p < e->plan->program_count; p++)
         for (int k = 0; k < e->programs[p]->kernels.count; k++)
-            if (e->programs[p]->kernels.at[k]->held)
+            if (is(e->programs[p]->kernels.at[k]))
                 return true;
     return false;
 }
@@ -188,7 +199,8 @@ static void includes(Emitter *e, Writer *out) {
         {"cuda/shard.cuh", "the shards of a batch, and their sums", shards},
         {"cuda/peers.cuh", "their sums over several GPUs of a host", shards},
         {"cuda/part.cuh", "the elements of this process, of those that several share", e->plan->flat.bytes > 0},
-        {"cuda/hold.cuh", "rows that are read from shared memory", holds_rows(e)},
+        {"cuda/hold.cuh", "rows that are read from shared memory", has_kernel(e, is_held)},
+        {"cuda/patch.cuh", "sums over windows of images, channel by channel", has_kernel(e, is_of_patches)},
     };
     write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
     write_includes(e, files, sizeof files / sizeof *files, out);
@@ -489,6 +501,7 @@ const Dialect dialect_cuda = {
     .declare = declare,
     .signature = signature,
     .contract = write_product,
+    .patches = write_patches,
     .library = library,
     .rows = rows,
     .row_vectors = row_vectors,

@@ -67,9 +67,7 @@ static void write_struct(Emitter *e, const char *name, const Reads *reads, Write
     write_close(out, "};");
 }
 
-/* "auto read = [&](int i, int j) { return Ahead{t.h_weight[i * H + j], ...}; };" */
-static void write_reads(Emitter *e, const char *type, const char *name, const char *index, const Reads *reads,
-                        Writer *out) {
+void write_reads(Emitter *e, const char *type, const char *name, const char *index, const Reads *reads, Writer *out) {
     Text values = TEXT(e->arena);
     for (int k = 0; k < reads->count; k++)
         text_printf(&values, "%s%s", k ? ", " : "", tree_text(e->arena, reads->at[k].value));

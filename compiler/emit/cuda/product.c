@@ -163,7 +163,7 @@ static const char *gathered_text(Body *kernel, const Node *value, const Node *fi
 /* ---- operands ---- */
 
 /* Writes "using Rows = Axis<CONV1_ROWS, 3, 1, 1, 1, 1>;"; returns the name. */
-static const char *write_axis(Body *kernel, const char *wanted, const Shape *windows, const Sweep *sweep, int axis) {
+const char *write_axis(Body *kernel, const char *wanted, const Shape *windows, const Sweep *sweep, int axis) {
     const char *name = names_claim(&kernel->names, wanted);
     write_line(kernel->out, "using %s = Axis<%s, %s, %lld, %lld, %lld, %lld>;", name,
                shape_symbol(kernel->e->arena, windows, axis), shape_symbol(kernel->e->arena, windows, 2 + axis),

@@ -13,6 +13,10 @@ bool takes_turns(Emitter *e, const Kernel *kernel);
 const char *write_epilogues(Body *kernel);
 /* Neighbours in j that a call of the epilogue takes; 1: no vectors. */
 int epilogue_lanes(Emitter *e, const Kernel *kernel);
+/* "using Rows = Axis<CONV1_ROWS, 3, 1, 1, 1, 1>;", of windows [N, OH, OW, KH, KW, C] along axis 1 or 2; returns the name. */
+const char *write_axis(Body *kernel, const char *wanted, const Shape *windows, const Sweep *sweep, int axis);
+/* A struct of what is read, and the callback that reads it: "auto read = [&](int i, int j) { return Ahead{...}; };" */
+void write_reads(Emitter *e, const char *type, const char *name, const char *index, const Reads *reads, Writer *out);
 /* "auto out = [&](int i, int j, float sum) { ... };", on one line if it has one statement. */
 void write_lambda(Writer *out, const char *head, const Writer *lines);
 

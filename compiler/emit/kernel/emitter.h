@@ -129,6 +129,8 @@ struct Dialect {
     const char *(*signature)(Emitter *e, const Function *f);
     /* A product: the body of its kernel. */
     void (*contract)(Body *kernel);
+    /* Sums by patches: the same. NULL where there are none. */
+    void (*patches)(Body *kernel);
     /* A call of the library: the same. */
     void (*library)(Body *kernel);
 

@@ -113,7 +113,7 @@ const char *whole_pack(const Tree *value);
 typedef struct PackStore {
     DType dtype;
     const char *name;
-    const Tree *to;      /* the address */
+    const Tree *to;      /* the address; NULL: it is returned */
     bool filled;         /* by the lanes; else it is there already */
     const Node *rounded; /* to_bf16(name) is stored: the node of that; NULL: the pack is stored as it is */
 } PackStore;
@@ -122,7 +122,8 @@ typedef struct PackStore {
 typedef struct Output {
     const Node *node;
     Index at;
-    const Tree *to;        /* it is assigned to this, t.h[i * H + j], or folded into it: sum */
+    const Tree *
+        to; /* it is assigned to this, t.h[i * H + j], or folded into it: sum; vector code, NULL: its pack is returned */
     const Node *fold;      /* the reduction; NULL: it is assigned */
     const Node *condition; /* of a fold: under which it is folded at all; NULL: always */
     const Buffer *written; /* or NULL */

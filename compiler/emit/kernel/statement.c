@@ -156,7 +156,7 @@ static Output lane_output(Body *lane, const Output *output) {
     Output result = *output;
     if (output->fold)
         return result;
-    if (!is_pack(lane, output->to)) {
+    if (output->to && !is_pack(lane, output->to)) {
         result.to = in_lane(arena, &lane->lane, output->to);
         return result;
     }
@@ -166,7 +166,8 @@ static Output lane_output(Body *lane, const Output *output) {
     result.to = lane_of_pack(arena, tree_name(arena, name));
     result.written = NULL; /* only behind the loop */
     result.pack = NEW(arena, PackStore);
-    *result.pack = (PackStore){result.node->type.dtype, name, element_address(arena, output->to), true, rounded};
+    const Tree *address = output->to ? element_address(arena, output->to) : NULL;
+    *result.pack = (PackStore){result.node->type.dtype, name, address, true, rounded};
     return result;
 }
 
@@ -174,6 +175,10 @@ static void write_pack_store(Body *body, const PackStore *pack) {
     const char *conversion = pack->rounded ? pack->rounded->op->c : "$0";
     const Tree *name = tree_name(body->e->arena, pack->name);
     const Tree *value = tree_form(body->e->arena, conversion, &name, 1);
+    if (!pack->to) {
+        write_line(body->out, "return %s;", body_text(body, value));
+        return;
+    }
     write_line(body->out, "store_pack(%s, %s);", body_text(body, pack->to), body_text(body, value));
 }
 

@@ -17,6 +17,8 @@ static void make_body(Emitter *e, Function *f) {
         e->dialect->contract(&body);
     else if (kernel->cls == KERNEL_CALL)
         e->dialect->library(&body);
+    else if (kernel->patch.sum)
+        e->dialect->patches(&body);
     else if (e->dialect->nest && kernel_nests(kernel))
         e->dialect->nest(&body);
     else

@@ -1,0 +1,10 @@
+/* Kernels of patches, in CUDA: cuda/patch.cuh. */
+#ifndef MTC_EMIT_PATCH_H
+#define MTC_EMIT_PATCH_H
+
+#include "emit/kernel/kernel_text.h"
+
+void declare_patches(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
+void write_patches(Body *kernel);
+
+#endif

@@ -1,0 +1,112 @@
+"""Convolutions with a filter for each channel, of compiled programs, against NumPy in float64: the outputs, and the gradients of the
+image and of the filters. On a GPU threads have patches of outputs (kernels_lib/cuda/patch.cuh), of images that are large enough."""
+
+import numpy as np
+import pytest
+from library import Library
+from test_conv import taps
+from test_ops_compiled import mtc
+
+#        batch, channels, rows, columns; outputs a channel, kernel; stride, padding, dilation
+CASES = {
+    "same": (64, (96, 24, 24), (1, (3, 3)), (1, 1), (1, 1), (1, 1)),
+    "halved": (64, (64, 32, 32), (1, (3, 3)), (2, 2), (1, 1), (1, 1)),
+    "odd": (192, (96, 7, 21), (1, (5, 3)), (1, 1), (2, 1), (1, 1)),
+    "dilated": (64, (40, 28, 30), (1, (3, 3)), (1, 1), (1, 2), (1, 2)),
+    "far": (96, (36, 48, 72), (1, (3, 5)), (3, 2), (1, 2), (1, 1)),
+    "pairs": (96, (30, 24, 24), (1, (3, 3)), (1, 1), (1, 1), (1, 1)),
+    "twice": (64, (48, 24, 24), (2, (3, 3)), (1, 1), (1, 1), (1, 1)),
+    "line": (64, (64, 1, 512), (1, (1, 7)), (1, 1), (0, 3), (1, 1)),
+    "small": (2, (8, 5, 6), (1, (3, 3)), (1, 2), (1, 0), (1, 1)),
+}
+#        precision: largest error, of results that are about 1
+PRECISIONS = {"fp32": 1e-5, "bf16": 4e-2}
+TARGETS = [("cpu", "fp32"), *(pytest.param(("cuda", p), marks=pytest.mark.gpu) for p in PRECISIONS)]
+
+
+def convolve(x, w, probe, case):
+    """y, and the gradients of sum(y * y * probe) by the image and by the filters, [channels times, kernel]."""
+    times, padding = case[2][0], case[4]
+    padded = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding))).repeat(times, 1)
+    rows, columns = taps(case)
+    y, dw, d_padded = np.zeros(probe.shape), np.zeros(w.shape), np.zeros_like(padded)
+    at = [
+        ((i, j), (slice(None), slice(None), rows[:, i, None], columns[None, :, j]))
+        for i in range(rows.shape[1])
+        for j in range(columns.shape[1])
+    ]
+    for (i, j), seen in at:
+        y += padded[seen] * w[:, i, j, None, None]
+    dy = 2 * y * probe
+    for (i, j), seen in at:
+        dw[:, i, j] = (padded[seen] * dy).sum((0, 2, 3))
+        d_padded[seen] += dy * w[:, i, j, None, None]
+    (p, q), (n, c, h, v) = padding, x.shape
+    dx = d_padded[:, :, p : p + h, q : q + v]
+    return y, dx.reshape(n, c, times, h, v).sum(2), dw
+
+
+def model(case, outputs, batch):
+    _, (c, h, w), (times, kernel), stride, padding, dilation = case
+    return f"""data {{
+  train = idx("x", "probe")
+  x : f32[{c}, {h}, {w}]
+  probe : f32[{times * c}, {outputs[0]}, {outputs[1]}]
+}}
+model {{
+  scale = weight([{c}, {h}, {w}], init = zeros())
+  shift = weight([{c}, {h}, {w}], init = zeros())
+  y = conv2d(x * (1 + scale) + shift, {times * c}, {list(kernel)}, stride = {list(stride)}, padding = {list(padding)}, dilation = {list(dilation)}, groups = {c}, bias = false)
+}}
+train {{
+  loss = sum(y * y * probe)
+  predict = flatten(y)
+  optimizer = sgd(0, momentum = 0.9)
+  batch = {batch}
+}}
+"""
+
+
+def errors(path, case, batch):
+    """Of y, and of the gradients by the image, also times the image, and by the filters: the largest error, of results of about 1."""
+    _, shape, (times, kernel), *_ = case
+    rows, columns = taps(case)
+    library = Library(path)
+    random = np.random.default_rng(6)
+    x = random.uniform(-1, 1, (batch, *shape)).astype(np.float32)
+    w = (random.uniform(-1, 1, (times * shape[0], *kernel)) / (kernel[0] * kernel[1]) ** 0.5).astype(np.float32)
+    probe = random.uniform(-1, 1, (batch, times * shape[0], len(rows), len(columns))).astype(np.float32)
+    library.set("y.weight", w)
+    library.set_data([x, probe])
+    y = library.predict([x, probe], probe[0].size).reshape(probe.shape)
+    library.train(1, 1)
+    d_shift, d_scale = (library.get(f"{name}.momentum", shape) * batch for name in ("shift", "scale"))
+    d_w = library.get("y.weight.momentum", w.shape) * batch
+    library.close()
+    expected, dx, dw = convolve(*(values.astype(np.float64) for values in (x, w, probe)), case)
+    return [
+        abs(got - exact.reshape(got.shape)).max() / max(1, abs(exact).max())
+        for got, exact in ((y, expected), (d_shift, dx.sum(0)), (d_scale, (dx * x).sum(0)), (d_w, dw))
+    ]
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: "-".join(target))
+def test_depthwise(target, case, tmp_path):
+    target, precision = target
+    path = tmp_path / "conv.mt"
+    batch = case[0] if target == "cuda" else 2
+    path.write_text(model(case, [len(outputs) for outputs in taps(case)], batch))
+    flags = ["--precision", precision] if precision != "fp32" else []
+    mtc(path, "--shared", "-o", tmp_path / "conv.so", "--keep", tmp_path, "--target", target, *flags)
+    assert max(errors(tmp_path / "conv.so", case, batch)) < PRECISIONS[precision]
+
+
+@pytest.mark.parametrize("case", [case for name, case in CASES.items() if name != "small"])
+def test_threads_have_patches(case, tmp_path):
+    """Forward, and for both gradients."""
+    path = tmp_path / "conv.mt"
+    path.write_text(model(case, [len(outputs) for outputs in taps(case)], case[0]))
+    source = mtc(path, "--emit", "cu", "--arch", "sm_90")
+    assert source.count("sum_taps<") >= 2
+    assert source.count("sum_outputs<") == 1
