@@ -8,7 +8,8 @@
  * value too; and the batched results of products where they first have several readers, or are part of another
  * tensor: such a value (a batch norm's input, a residual block's gradient, keys beside queries, the scores of a large
  * vocabulary) is stored between the passes over it. Evaluation rounds where training does. Weights stay f32: their 16-bit copies
- * are values of the step. Products add up in f32. What thin products read is left alone. */
+ * are values of the step. Products add up in f32. What thin products read is left alone. Sums over what windows
+ * see, of a filter for each channel or of a pool's gradient, are products too; but they read weights as they are. */
 #include "pass/precision.h"
 
 #include "pass/kernel.h"
@@ -105,12 +106,41 @@ static Node *branch_point(const Rounding *r, Node *product) {
     return n;
 }
 
-static void round_product(Rounding *r, Node *product) {
-    for (int k = 0; k < product->inputs; k++)
-        product->in[k] = narrow_operand(r, product->in[k]);
+static void round_result(Rounding *r, Node *product) {
     Node *result = product->type.batched ? branch_point(r, product) : NULL;
     if (result && r->readers[result->id])
         r->rounded[result->id] = narrowed(r, result);
+}
+
+static void round_product(Rounding *r, Node *product) {
+    for (int k = 0; k < product->inputs; k++)
+        product->in[k] = narrow_operand(r, product->in[k]);
+    round_result(r, product);
+}
+
+/* n is made of what windows see. */
+static bool is_swept(const Node *n, int depth) {
+    bool swept = n->op->cls == OP_VIEW && n->op->attrs & ATTR_SWEEP;
+    for (int k = 0; n->op->cls == OP_MAP && depth > 0 && k < n->inputs; k++)
+        swept |= is_swept(n->in[k], depth - 1);
+    return swept;
+}
+
+static bool sums_windows(const Node *n) {
+    enum { DEEPEST = 4 }; /* a pool's gradient: where(first == tap, dy, 0) */
+    return n->op->cls == OP_REDUCE && op_adds(n->op) && is_swept(n->in[0], DEEPEST);
+}
+
+static void round_swept(Rounding *r, Node *sum) {
+    const Node *product = sum->in[0], *other;
+    for (int k = 0; window_factor(product, &other) && k < 2; k++) {
+        Node *factor = product->in[k];
+        while (is_looked_through(factor))
+            factor = factor->in[0];
+        if (may_be_rounded(r, factor))
+            r->rounded[factor->id] = narrowed(r, factor);
+    }
+    round_result(r, sum);
 }
 
 /* What a reader takes of the rounded value `n`. A further result of a call belongs to the call, which may be another now. */
@@ -168,6 +198,8 @@ void round_operands(Graph *g) {
     for (int i = 0; i < count; i++)
         if (product_is_rounded(g->nodes.at[i]))
             round_product(&r, g->nodes.at[i]);
+        else if (sums_windows(g->nodes.at[i]))
+            round_swept(&r, g->nodes.at[i]);
         else if (g->nodes.at[i]->op->cls == OP_CALL && !(g->nodes.at[i]->op->flags & OP_PART))
             round_call(&r, g->nodes.at[i]);
     round_readers(&r);
