@@ -84,11 +84,13 @@ typedef struct Tile {
     bool turns;                   /* cuda/tensor_turns.cuh: blocks stay for many tiles */
 } Tile;
 
-/* How threads share the sum of products with windows of images, each channel by itself (cuda/patch.cuh): each has patches of
+/* How threads share the sum of what windows of images see, each channel by itself (cuda/patch.cuh): each has patches of
  * neighbouring outputs. */
+enum { MOST_SEEN = 2 };
 typedef struct Patch {
     const Node *sum;              /* the reduction; NULL: the kernel is of another sort */
-    const Node *windows, *factor; /* of which products it is */
+    const Node *windows, *factor; /* of which products it is; factor NULL: of other terms, .. */
+    const Node *seen[MOST_SEEN];  /* .. of these windows of equal images, the first being `windows`; then NULL */
     int down, across;             /* outputs of a patch, .. */
     int lanes;                    /* .. each of so many channels */
     int packs; /* the sum is over outputs: threads side by side, with channels of their own; 0: it is over taps */

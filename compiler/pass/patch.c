@@ -3,6 +3,8 @@
  *     over taps       y[n, i, j, c]  = sum over p, q    of x[n, i + p, j + q, c] w[p, q, c]
  *     over outputs    dw[p, q, c]    = sum over n, i, j of x[n, i + p, j + q, c] dy[n, i, j, c]
  *
+ * or, over taps, of other terms, such as a pool's gradient: what was sent to a pixel by those of which it was the largest.
+ *
  * Neighbouring outputs see much the same pixels. A thread that has a patch of them finds each once (cuda/patch.cuh), which is less
  * to load, and less to compute where a pixel is a map of what lies in memory. */
 #include <math.h>
@@ -17,13 +19,17 @@ enum {
     MOST_TAPS = 25    /* which are written out, each for each output */
 };
 
+/* Zeros being around the images. */
+static bool is_windows(const Node *n) {
+    return n->op->cls == OP_VIEW && n->op->attrs & ATTR_SWEEP && n->type.rank == WINDOW_RANK &&
+           n->in[0]->type.rank == PIXEL_RANK && n->attr.value == 0;
+}
+
 const Node *window_factor(const Node *n, const Node **other) {
     for (int k = 0; n->op->flags & OP_MULTIPLIES && k < 2; k++) {
-        const Node *factor = n->in[k];
         *other = n->in[1 - k];
-        if (factor->op->cls == OP_VIEW && factor->op->attrs & ATTR_SWEEP && factor->type.rank == WINDOW_RANK &&
-            factor->in[0]->type.rank == PIXEL_RANK && factor->attr.value == 0)
-            return factor;
+        if (is_windows(n->in[k]))
+            return n->in[k];
     }
     return NULL;
 }
@@ -45,6 +51,49 @@ static const Node *only_sum(const Kernel *kernel) {
     return sum && op_adds(sum->op) ? sum : NULL;
 }
 
+/* ---- other terms ---- */
+
+/* It is 0 where the windows see nothing but what is around the images. */
+static bool vanishes(const Node *n) {
+    double number;
+    if (n->op->prec == PREC_COND)
+        return vanishes(n->in[1]) && graph_constant_value(n->in[2], &number) && number == 0;
+    return is_windows(n) || (n->op->flags & OP_WIDENS && vanishes(n->in[0]));
+}
+
+static bool adds_seen(Patch *patch, const Node *n) {
+    int k = 0;
+    while (k < MOST_SEEN && patch->seen[k] && patch->seen[k] != n)
+        k++;
+    if (k == MOST_SEEN)
+        return false;
+    patch->seen[k] = n;
+    const Node *first = patch->seen[0];
+    return memcmp(first->attr.sweep, n->attr.sweep, sizeof n->attr.sweep) == 0 &&
+           type_same_shape(&first->in[0]->type, &n->in[0]->type);
+}
+
+/* n is made of what windows see, and of what is the same for all outputs. */
+static bool is_of_taps(Patch *patch, const Node *n, int depth) {
+    if (is_windows(n))
+        return adds_seen(patch, n);
+    bool made = n->op->cls == OP_MAP && depth > 0;
+    for (int k = 0; made && k < n->inputs; k++)
+        made = is_of_taps(patch, n->in[k], depth - 1);
+    return made || is_repeated_along(n, OVER_OUTPUTS);
+}
+
+static Patch find_terms(const Node *sum) {
+    enum { DEEPEST = 4 };
+    Patch patch = {.sum = sum};
+    const Node *term = sum->in[0];
+    if (sum->attr.axes != OVER_TAPS || term->type.rank != WINDOW_RANK || !vanishes(term) ||
+        !is_of_taps(&patch, term, DEEPEST))
+        return (Patch){0};
+    patch.windows = patch.seen[0];
+    return patch;
+}
+
 /* The patch without its sizes; without a sum if there is none. */
 static Patch find_patch(const Kernel *kernel) {
     const Node *sum = only_sum(kernel), *product = sum ? sum->in[0] : NULL;
@@ -53,7 +102,7 @@ static Patch find_patch(const Kernel *kernel) {
     Patch patch = {.sum = sum};
     patch.windows = product ? window_factor(product, &patch.factor) : NULL;
     if (!patch.windows)
-        return (Patch){0};
+        return sum ? find_terms(sum) : patch;
     const bool over_taps = product == sum->in[0] && sum->attr.axes == OVER_TAPS;
     const bool over_outputs =
         product != sum->in[0] && sum->attr.axes == OVER_OUTPUTS << 1 && sum->in[0]->type.rank == WINDOW_RANK + 1;

@@ -6,10 +6,12 @@
  *                                        . . . . . .
  *
  *     sum_taps<Patch<H, W, Rows, Columns, DOWN, ACROSS>, V>(top, left, image, weight, out)      for each output, over the taps
+ *     sum_terms<Patch<...>, V>(top, left, image, term, out)             the same of terms that are no products, 0 where the image is
  *     sum_outputs<Patch<...>, V, IMAGES, PACKS>(shared, image, factor, out)                     for each tap, over the outputs
  *
  * Rows and Columns are each an Axis of window.cuh, along which DOWN and ACROSS divide the outputs; the first output of a patch sees
- * its tap 0 at a whole pixel. image(line, column) is a Pack<float, V>, called for pixels of the image alone. */
+ * its tap 0 at a whole pixel. image(line, column) is a pack of V numbers, called for pixels of the image alone; both_images(image, other)
+ * sees two images in the same way. */
 #ifndef MTC_CUDA_PATCH_CUH
 #define MTC_CUDA_PATCH_CUH
 
@@ -56,6 +58,33 @@ template <class Axis, int OUTPUTS> struct Seen {
     }
 };
 
+/* What two images have at a pixel. */
+template <class A, class B> struct BothSeen {
+    A a;
+    B b;
+};
+template <class Image, class Other> struct TwoImages {
+    Image image;
+    Other other;
+
+    __device__ auto operator()(int line, int column) const {
+        return BothSeen<decltype(image(0, 0)), decltype(other(0, 0))>{image(line, column), other(line, column)};
+    }
+};
+template <class Image, class Other> __device__ TwoImages<Image, Other> both_images(Image image, Other other) {
+    return {image, other};
+}
+
+template <class T, int V> __device__ void zero_unless(bool inside, Pack<T, V> &pixel) {
+#pragma unroll
+    for (int v = 0; v < V; v++)
+        pixel[v] = inside ? pixel[v] : (T)0;
+}
+template <class A, class B> __device__ void zero_unless(bool inside, BothSeen<A, B> &pixel) {
+    zero_unless(inside, pixel.a);
+    zero_unless(inside, pixel.b);
+}
+
 template <int H, int W, class Rows, class Columns, int DOWN, int ACROSS> struct Patch {
     static constexpr int rows = DOWN, columns = ACROSS, taps = Rows::kernel * Columns::kernel;
     static constexpr int down = Rows::out / DOWN, across = Columns::out / ACROSS, count = down * across;
@@ -65,7 +94,7 @@ template <int H, int W, class Rows, class Columns, int DOWN, int ACROSS> struct 
 
     /* use(row, column, tap, pixel) for each tap of each output of the patch at (top, left), in the order of taps. Outside of the image
      * are zeros, which rows without any pixel leave out. */
-    template <int V, class Image, class Use>
+    template <class Image, class Use>
     static __device__ void visit(int top, int left, const Image &image, const Use &use) {
         using Down = Seen<Rows, DOWN>;
         using Across = Seen<Columns, ACROSS>;
@@ -75,15 +104,13 @@ template <int H, int W, class Rows, class Columns, int DOWN, int ACROSS> struct 
             const int line = line0 + Down::pixel(k);
             if (!Down::is_seen(k) || (unsigned)line >= (unsigned)H)
                 continue;
-            Pack<float, V> pixel[Across::count];
+            decltype(image(0, 0)) pixel[Across::count];
 #pragma unroll
             for (int l = 0; l < Across::count; l++)
                 if (Across::is_seen(l)) {
                     const int column = column0 + Across::pixel(l);
                     pixel[l] = image(line, min(max(column, 0), W - 1));
-#pragma unroll
-                    for (int v = 0; v < V; v++)
-                        pixel[l][v] = (unsigned)column < (unsigned)W ? pixel[l][v] : 0.0f;
+                    zero_unless((unsigned)column < (unsigned)W, pixel[l]);
                 }
 #pragma unroll
             for (int l = 0; l < Across::count; l++)
@@ -116,8 +143,34 @@ __device__ void sum_taps(int top, int left, const Image &image, const Weight &we
 #pragma unroll
     for (int tap = 0; tap < Patch::taps; tap++)
         weights[tap] = weight(tap);
-    Patch::template visit<V>(top, left, image, [&](int row, int column, int tap, const Pack<float, V> &pixel) {
+    Patch::visit(top, left, image, [&](int row, int column, int tap, const Pack<float, V> &pixel) {
         add_product(sum[row * Patch::columns + column], pixel, weights[tap]);
+    });
+#pragma unroll
+    for (int o = 0; o < outputs; o++)
+        store_sum(out, ahead[o], top + o / Patch::columns, left + o % Patch::columns, sum[o]);
+}
+
+template <class Term, class T, int V>
+__device__ void add_term(const Term &term, int tap, const Pack<T, V> &seen, Pack<float, V> &sum) {
+    term(tap, seen, sum);
+}
+template <class Term, class A, class B, int V>
+__device__ void add_term(const Term &term, int tap, const BothSeen<A, B> &seen, Pack<float, V> &sum) {
+    term(tap, seen.a, seen.b, sum);
+}
+
+/* The same with term(tap, seen, sum), which adds to the sum what is seen through the tap; of two images, both. */
+template <class Patch, int V, class Image, class Term, class Out>
+__device__ void sum_terms(int top, int left, const Image &image, const Term &term, const Out &out) {
+    constexpr int outputs = Patch::rows * Patch::columns;
+    decltype(load_ahead(out, 0, 0)) ahead[outputs];
+    Pack<float, V> sum[outputs] = {};
+#pragma unroll
+    for (int o = 0; o < outputs; o++)
+        ahead[o] = load_ahead(out, top + o / Patch::columns, left + o % Patch::columns);
+    Patch::visit(top, left, image, [&](int row, int column, int tap, const auto &pixel) {
+        add_term(term, tap, pixel, sum[row * Patch::columns + column]);
     });
 #pragma unroll
     for (int o = 0; o < outputs; o++)
@@ -176,7 +229,7 @@ __device__ void sum_outputs(char *shared, const Image &image, const Factor &fact
 #pragma unroll
         for (int o = 0; o < outputs; o++)
             factors[o] = factor(n, top + o / Patch::columns, left + o % Patch::columns);
-        Patch::template visit<V>(
+        Patch::visit(
             top, left, [&](int line, int column) { return image(n, line, column); },
             [&](int row, int column, int tap, const Pack<float, V> &pixel) {
                 add_product(sum[tap], pixel, factors[row * Patch::columns + column]);

@@ -2,8 +2,8 @@
 //
 //   step      4.7 GFLOP in 7 phases, products in bf16
 //   memory    117 MB arena (215 MB without sharing): weights 16.5 KB, optimizer state 0 B, values 117 MB
-//   schedule  graph: 325.1 us a step estimated
-//             (persistent: 312.9 us, but a phase has 17,024 tiles, and a persistent kernel, which has the
+//   schedule  graph: 216.7 us a step estimated
+//             (persistent: 204.5 us, but a phase has 16,400 tiles, and a persistent kernel, which has the
 //             registers and shared memory of its hungriest phase throughout, is for steps of small ones)
 //
 //   phase 1   x_bf16_reshape        16,384 tiles
@@ -13,7 +13,7 @@
 //   phase 4   z                     1,024 tiles
 //   phase 5   d_scale_partial       512 tiles
 //             loss_part             128 tiles
-//             d_seen_to_d_seen_pre  16,384 tiles
+//             d_seen_to_d_seen_pre  2,048 tiles
 //   phase 6   d_scale               8 tiles
 //             d_seen_bias_partial   1,024 tiles
 //             d_seen_weight_slices  128 tiles
@@ -37,6 +37,7 @@
 #include "cuda/math.cuh"     // relu, sigmoid ...
 #include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
 #include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
+#include "cuda/patch.cuh"    // sums over windows of images, channel by channel
 #include "cuda/repeated.cuh" // a kernel again and again, alone
 #include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
 #include "cuda/team.cuh"     // the threads of a row
@@ -318,39 +319,51 @@ static __device__ void loss_part(const Tensors &t, const Batch &batch, int tile,
 
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
 // gradient of pool = max_pool(seen, 2)                                                            vectors.mt:11
-constexpr int d_seen_to_d_seen_pre_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * Y, (4 * Thread::rows));
+constexpr int d_seen_to_d_seen_pre_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * Y / 32, THREADS);
 static __device__ void d_seen_to_d_seen_pre(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
-    int i = 4 * (tile * THREADS + threadIdx.x);
+    // outputs, taps, stride, dilation, pad, spread
+    using Rows = Axis<X_ROWS, 2, 1, -1, 0, 2>;
+    using Columns = Axis<X_COLUMNS, 2, 1, -1, 0, 2>;
+    using Patches = Patch<POOL_ROWS, POOL_COLUMNS, Rows, Columns, 2, 4>;
+    int i = tile * THREADS + threadIdx.x, patch = i / (Y / 4) % Patches::count;
     gate();
-    if (i >= BATCH * X_ROWS * X_COLUMNS * Y)
+    if (i >= BATCH * Patches::count * (Y / 4))
         return;
-    int n = i / Y / (X_ROWS * X_COLUMNS);
-    int channel = i % Y;
-    int line = i / Y / X_COLUMNS % X_ROWS;
-    int column = i / Y % X_COLUMNS;
+    int image = i / (Y / 4) / Patches::count, channel = i % (Y / 4) * 4;
+    int top = patch / Patches::across * Patches::rows;
+    int left = patch % Patches::across * Patches::columns;
 
     // d_pool[i, j, k, l] = z_mul_3[i, l]
     // d_seen[i, j, k, l] = sum over m, n of (pool_cast[i, (j - m) / 2, (k - n) / 2, l] == m * 2 + n ?
     //         d_pool[i, (j - m) / 2, (k - n) / 2, l] : 0)
-    auto d_seen = fill_pack<4, float>(0);
-    int at_2 = n * Y + channel;
-    for (int j = 0; j < 2 * 2; j++) {
-        bool inside = line - j / 2 >= 0 && (line - j / 2) % 2 == 0 && column - j % 2 >= 0 && (column - j % 2) % 2 == 0;
-        int at = n * POOL_ROWS * POOL_COLUMNS * Y + (line - j / 2) / 2 * POOL_COLUMNS * Y + (column - j % 2) / 2 * Y +
-                 channel;
-        Pack<unsigned char, 4> first_cast = inside ? load_pack<4>(t.pool_cast + at) : Pack<unsigned char, 4>{};
-        Pack<float, 4> d_z_pre_mul = inside ? load_pack<4>(t.z_mul_3 + at_2) : Pack<float, 4>{};
-        for (int v = 0; v < 4; v++)
-            if ((float)(inside ? first_cast[v] : 0) == (float)j)
-                d_seen[v] += inside ? d_z_pre_mul[v] : 0.0f;
-    }
-
     // d_seen_pre[i, j, k, l] = seen[i, j, k, l] > 0 ? d_seen[i, j, k, l] : 0
-    Pack<bfloat16, 4> seen = load_pack<4>(t.seen + i);
-    Pack<float, 4> d_seen_pre;
-    for (int v = 0; v < 4; v++)
-        d_seen_pre[v] = to_float(seen[v]) > 0.0f ? d_seen[v] : 0.0f;
-    store_pack(t.d_seen_pre + i, to_bf16(d_seen_pre));
+    auto seen = [&](int line, int column) {
+        int at = image * POOL_ROWS * POOL_COLUMNS * Y + line * POOL_COLUMNS * Y + column * Y + channel;
+        Pack<unsigned char, 4> first_cast_2 = load_pack<4>(t.pool_cast + at);
+        return first_cast_2;
+    };
+    Pack<float, 4> d_z_pre_mul = load_pack<4>(t.z_mul_3 + image * Y + channel);
+    auto seen_2 = [&](int line, int column) { return d_z_pre_mul; };
+    auto term = [&](int tap, const Pack<unsigned char, 4> &seen, const Pack<float, 4> &seen_2, Pack<float, 4> &sum) {
+        for (int v = 0; v < 4; v++)
+            if ((float)seen[v] == (float)tap)
+                sum[v] += seen_2[v];
+    };
+    struct Ahead {
+        Pack<bfloat16, 4> seen_3;
+    };
+    auto read = [&](int line, int column) {
+        return Ahead{
+            load_pack<4>(t.seen + image * X_ROWS * X_COLUMNS * Y + line * X_COLUMNS * Y + column * Y + channel)};
+    };
+    auto out = [&](int line, int column, const Pack<float, 4> &sum, const Ahead &ahead) {
+        Pack<float, 4> d_seen_pre;
+        for (int v = 0; v < 4; v++)
+            d_seen_pre[v] = to_float(ahead.seen_3[v]) > 0.0f ? sum[v] : 0.0f;
+        store_pack(t.d_seen_pre + image * X_ROWS * X_COLUMNS * Y + line * X_COLUMNS * Y + column * Y + channel,
+                   to_bf16(d_seen_pre));
+    };
+    sum_terms<Patches, 4>(top, left, both_images(seen, seen_2), term, preloaded(read, out));
 }
 
 // gradient of z = global_avg_pool(pool * scale)                                                   vectors.mt:12
@@ -515,7 +528,7 @@ using train_2_launch = InTurns<Phase<seen_tensors, seen, seen_tiles, seen_shared
 using train_3_launch = Phase<Tensors, pool, pool_tiles, 0>;
 // phase 4 of 7: 1,024 tiles
 using train_4_launch = Phase<Tensors, z, z_tiles, z_shared_bytes>;
-// phase 5 of 7: 16,384 tiles
+// phase 5 of 7: 2,048 tiles
 using train_5_launch = Phase<Tensors, d_seen_to_d_seen_pre, d_seen_to_d_seen_pre_tiles, 0>;
 
 // phase 5 of 7, beside: 640 tiles

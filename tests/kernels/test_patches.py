@@ -110,3 +110,78 @@ def test_threads_have_patches(case, tmp_path):
     source = mtc(path, "--emit", "cu", "--arch", "sm_90")
     assert source.count("sum_taps<") >= 2
     assert source.count("sum_outputs<") == 1
+
+
+#        batch, channels, rows, columns; kernel, stride, padding
+POOLS = {
+    "halved": (64, (64, 48, 48), 3, 2, 1),
+    "pairs": (64, (64, 48, 48), 2, 2, 0),
+    "overlapping": (64, (48, 24, 42), 3, 1, 1),
+}
+
+
+def pool_model(case, outputs, batch):
+    _, (c, h, w), kernel, stride, padding = case
+    return f"""data {{
+  train = idx("x", "probe")
+  x : f32[{c}, {h}, {w}]
+  probe : f32[{c}, {outputs[0]}, {outputs[1]}]
+}}
+model {{
+  scale = weight([{c}, {h}, {w}], init = zeros())
+  shift = weight([{c}, {h}, {w}], init = zeros())
+  y = max_pool(x * (1 + scale) + shift, {kernel}, stride = {stride}, padding = {padding})
+}}
+train {{
+  loss = sum(y * probe)
+  predict = flatten(y)
+  optimizer = sgd(0, momentum = 0.9)
+  batch = {batch}
+}}
+"""
+
+
+def pool_taps(case):
+    _, shape, kernel, stride, padding = case
+    return list(taps((0, shape, (1, (kernel, kernel)), (stride,) * 2, (padding,) * 2, (1, 1))))
+
+
+def pool_errors(path, case, batch):
+    """Of the gradient of sum(y * probe) by the image, and times the image."""
+    _, shape, _, _, padding = case
+    rows, columns = pool_taps(case)
+    library = Library(path)
+    random = np.random.default_rng(7)
+    x = random.uniform(-1, 1, (batch, *shape)).astype(np.float32)
+    probe = random.uniform(-1, 1, (batch, shape[0], len(rows), len(columns))).astype(np.float32)
+    library.set_data([x, probe])
+    library.train(1, 1)
+    d_shift, d_scale = (library.get(f"{name}.momentum", shape) * batch for name in ("shift", "scale"))
+    library.close()
+    around = ((0, 0), (0, 0), *((padding, padding),) * 2)
+    padded = np.pad(x, around, constant_values=-np.inf)
+    seen = np.stack([padded[:, :, rows[:, i, None], columns[None, :, j]] for i in range(rows.shape[1]) for j in range(columns.shape[1])])
+    d_padded, largest = np.zeros(padded.shape), seen.argmax(0)
+    for tap in range(len(seen)):
+        i, j = divmod(tap, columns.shape[1])
+        d_padded[:, :, rows[:, i, None], columns[None, :, j]] += np.where(largest == tap, probe, 0)
+    dx = d_padded[:, :, padding : padding + shape[1], padding : padding + shape[2]]
+    return [abs(got - exact).max() for got, exact in ((d_shift, dx.sum(0)), (d_scale, (dx * x).sum(0)))]
+
+
+@pytest.mark.parametrize("case", POOLS.values(), ids=POOLS)
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: "-".join(target))
+def test_gradients_of_pools(target, case, tmp_path):
+    target, precision = target
+    batch = case[0] if target == "cuda" else 2
+    path = tmp_path / "pool.mt"
+    path.write_text(pool_model(case, [len(outputs) for outputs in pool_taps(case)], batch))
+    mtc(path, "--shared", "-o", tmp_path / "pool.so", "--keep", tmp_path, "--target", target, "--precision", precision)
+    assert max(pool_errors(tmp_path / "pool.so", case, batch)) < (1e-4 if precision == "fp32" else 0.1)
+
+
+@pytest.mark.parametrize("case", POOLS.values(), ids=POOLS)
+def test_threads_have_patches_of_what_pools_see(case, tmp_path):
+    path = tmp_path / "pool.mt"
+    path.write_text(pool_model(case, [len(outputs) for outputs in pool_taps(case)], case[0]))
+    assert mtc(path, "--emit", "cu", "--arch", "sm_90").count("sum_terms<") == 1

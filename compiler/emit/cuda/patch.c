@@ -58,12 +58,12 @@ static void write_factor(Body *row, const char *name, const char *head, Body *bo
     write_lambda(row->out, arena_printf(row->e->arena, "auto %s = [&](%s)", name, head), body->out);
 }
 
-static void write_image(Body *row, const char *head, const Tree *image) {
+static void write_image(Body *row, const char *name, const char *head, const Node *seen, const Tree *image) {
     Writer lines = writer_like(row->out);
     Body body = body_of_pack(row, &lines, "line", "column");
     body.variables[2] = row->kernel->patch.packs ? "n" : NULL;
     const Index at = pixel_index(row->e, image);
-    write_factor(row, "pixel", head, &body, row->kernel->patch.windows->in[0], &at);
+    write_factor(row, name, head, &body, seen, &at);
 }
 
 /* What all outputs read is read once. */
@@ -133,6 +133,52 @@ static void write_all_equations(Body *row) {
         write_stage_equations(row, &row->kernel->stages.at[s], row->out);
 }
 
+/* Returns the callbacks of both factors. */
+static const char *write_products(Body *row) {
+    const Patch *patch = &row->kernel->patch;
+    write_image(row, "pixel", "int line, int column", patch->windows->in[0], named(row->e, "image"));
+    Writer lines = writer_like(row->out);
+    Body weight = body_of_pack(row, &lines, "tap", NULL);
+    const Index at = factor_index(row->e, NULL);
+    write_factor(row, "weight", "int tap", &weight, patch->factor, &at);
+    return "pixel, weight";
+}
+
+/* "sum[v] += x;", of a choice between x and 0 "if (c) sum[v] += x;" */
+static Output term_output(Body *body, const Node *sum) {
+    const Node *value = sum->in[0];
+    const bool chooses = value->op->prec == PREC_COND;
+    return (Output){.node = chooses ? value->in[1] : value,
+                    .condition = chooses ? value->in[0] : NULL,
+                    .at = factor_index(body->e, NULL),
+                    .to = lane_of_pack(body->e->arena, named(body->e, "sum")),
+                    .fold = sum};
+}
+
+/* Returns the callbacks of what is seen, and of a term. */
+static const char *write_terms(Body *row) {
+    static const char *const names[MOST_SEEN] = {"seen", "seen_2"};
+    const Patch *patch = &row->kernel->patch;
+    Arena *arena = row->e->arena;
+    Writer lines = writer_like(row->out);
+    Body term = body_of_pack(row, &lines, "tap", NULL);
+    Text head = TEXT(arena);
+    text_puts(&head, "auto term = [&](int tap, ");
+    int count = 0;
+    for (; count < MOST_SEEN && patch->seen[count]; count++) {
+        const Node *seen = patch->seen[count];
+        write_image(row, names[count], "int line, int column", seen->in[0], named(row->e, "image"));
+        body_know(&term, seen, lane_of_pack(arena, named(row->e, names[count])));
+        text_printf(&head, "const %s &%s, ", body_pack_type(row, seen->type.dtype, patch->lanes), names[count]);
+    }
+    Outputs outputs = {0};
+    VEC_PUSH(arena, &outputs, term_output(&term, patch->sum));
+    body_write(&term, &outputs);
+    text_printf(&head, "%s &sum)", pack_type(row));
+    write_lambda(row->out, text_string(&head), &lines);
+    return count > 1 ? "both_images(seen, seen_2), term" : "seen, term";
+}
+
 static void write_over_taps(Body *row) {
     Emitter *e = row->e;
     const Patch *patch = &row->kernel->patch;
@@ -147,13 +193,9 @@ static void write_over_taps(Body *row) {
     write_line(out, "int left = patch %% Patches::across * Patches::columns;");
     write_blank(out);
     write_all_equations(row);
-    write_image(row, "int line, int column", named(e, "image"));
-    Writer lines = writer_like(out);
-    Body weight = body_of_pack(row, &lines, "tap", NULL);
-    const Index at = factor_index(e, NULL);
-    write_factor(row, "weight", "int tap", &weight, patch->factor, &at);
-    const char *results = write_results(row);
-    write_line(out, "sum_taps<Patches, %d>(top, left, pixel, weight, %s);", patch->lanes, results);
+    const char *factors = patch->factor ? write_products(row) : write_terms(row), *results = write_results(row);
+    write_line(out, "sum_%s<Patches, %d>(top, left, %s, %s);", patch->factor ? "taps" : "terms", patch->lanes, factors,
+               results);
 }
 
 /* "group * 4 + n", of images together in a group */
@@ -192,7 +234,7 @@ static void write_over_outputs(Body *row) {
     write_blank(out);
     write_all_equations(row);
     const Tree *image = image_of_group(row);
-    write_image(row, "int n, int line, int column", image);
+    write_image(row, "pixel", "int n, int line, int column", patch->windows->in[0], image);
     Writer lines = writer_like(out);
     Body factor = body_of_pack(row, &lines, "line", "column");
     factor.variables[2] = "n";
@@ -204,7 +246,8 @@ static void write_over_outputs(Body *row) {
 }
 
 void write_patches(Body *kernel) {
-    static const char *const variables[] = {"image", "channel", "top", "left", "group", "first"};
+    static const char *const variables[] = {"image", "channel", "top",    "left", "group",
+                                            "first", "seen",    "seen_2", "sum"};
     Writer lines = writer_like(kernel->out);
     write_patch_type(kernel);
     Body row = body_inside(kernel, &lines, NULL, NULL);

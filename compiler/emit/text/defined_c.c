@@ -79,8 +79,9 @@ static const char vector_types[] = "char uchar short ushort int uint long ulong 
 static const char cuda_words[] =
     "std cuda threadIdx blockIdx blockDim gridDim warpSize dim3 half bfloat16 float16 uint ushort ulong Column Half "
     "Pack "
-    "Warp fill_pack load_pack store_pack hold_row row_memory preloaded preloaded_early vectorized matmul_turns "
-    "rows_from";
+    "Warp Patch Patches Walkers fill_pack load_pack store_pack hold_row row_memory preloaded preloaded_early "
+    "of_columns "
+    "vectorized matmul_turns rows_from sum_taps sum_terms sum_outputs both_images";
 
 bool defined_in_cuda(const char *name) {
     static const char *const suffixes[] = {"_tiles", "_shared_bytes", "_row_floats", "_wanted_bytes"}; /* of a kernel */
