@@ -90,6 +90,10 @@ MTC_CONSTANTS(TURN_BLOCKS = 2);
 /* What a thread fetches at a time without panels: bytes where it takes four steps of k at once, steps where it takes one. */
 MTC_CONSTANTS(DIRECT_BYTES = 384, DEEP_STEPS = 2);
 
+/* ---- over_shards ---- */
+
+enum { SHARD_SUM_TILE = 256 }; /* numbers of a tile */
+
 /* ---- cumsum ---- */
 
 /* Lines of a tile: a warp each, where neighbours in memory are of one line, else a thread each. */

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
-#define MTC_ABI 13
+#define MTC_ABI 14
 
 typedef enum MtcType {
     MTC_F32,
@@ -230,12 +230,20 @@ typedef struct MtcRun {
 enum { MTC_MAX_PEERS = 8, MTC_PEER_BYTES = 8192 };
 typedef struct MtcPeers {
     int rank, count;            /* 2, 4 or 8 */
-    size_t bytes;               /* of the model's sums */
-    char *sums[MTC_MAX_PEERS];  /* of each rank */
+    size_t offset, bytes;       /* of the model's sums, in the arena */
+    char *arena[MTC_MAX_PEERS]; /* of each rank */
     char *words[MTC_MAX_PEERS]; /* MTC_PEER_BYTES of each, at first 0: who has come how far */
     int *lost;                  /* memory of the host: 1 + the rank that was waited for in vain */
     long long patience;         /* nanoseconds that a rank waits for another */
 } MtcPeers;
+
+/* Before phase `phase` of a training step, what `count` reals at `offset` of the arena are in all shards of the batch is added up, and all
+ * get the sums. */
+typedef struct MtcExchange {
+    int phase;
+    size_t offset;
+    int64_t count;
+} MtcExchange;
 
 typedef struct MtcModel {
     int abi;                   /* MTC_ABI */
@@ -319,11 +327,17 @@ typedef struct MtcModel {
     /* A batch of `whole_batch` examples as so many shards of `batch` each, the last of which may have fewer; 0: it is computed
      * whole. Then there is no `train`, and a step is: for each shard `train_shard`, which leaves what the shard adds to the sums
      * in the `sums_bytes` at `sums_offset`, and to the reports in a row of its own; the sums of all added up there, by
-     * `add_sums`; `update`, which makes weights and states of them, and advances the clock by 1. */
+     * `add_sums`; `update`, which makes weights and states of them, and advances the clock by 1. Where shards read sums of all of them on
+     * the way, `exchange`, `exchanges` of them in the order of their phases, there is no `train_shard`, and `train_between` computes the
+     * phases from .. to - 1 of a shard; those of `values_bytes` at `values_offset` and its part of the sums must be the shard's own. */
     int shards;
     int64_t whole_batch;
     size_t sums_offset, sums_bytes;
     const char *(*train_shard)(const MtcRun *run);
+    int exchanges;
+    const MtcExchange *exchange;
+    size_t values_offset, values_bytes;
+    const char *(*train_between)(const MtcRun *run, int from, int to);
     const char *(*update)(const MtcRun *run);
     /* Weights that each process updates a part of, and the sums of their gradients, lie one behind the other in the same order,
      * `flat_bytes` of them (0: there are none), and so do averages of weights, where there are such, and `parted_states` states of each,
@@ -333,9 +347,9 @@ typedef struct MtcModel {
     bool averages, needs_all_sums;
     /* to[i] += from[i] for so many reals (floats, or the doubles of mtc --real f64) in the device's memory. */
     const char *(*add_sums)(void *to, const void *from, int64_t count);
-    /* The sums of all peers, in place of their own; and steps, of which each peer computes the shard that the clock shows: sums and update
+    /* Sums over all peers, of so many bytes at an offset of each one's arena, in place of their own; and steps, of which each peer computes the shard that the clock shows: sums and update
      * as well. NULL: the target has no peers. */
-    const char *(*add_over_peers)(const MtcPeers *peers);
+    const char *(*add_over_peers)(const MtcPeers *peers, size_t offset, size_t bytes);
     const char *(*train_among)(const MtcRun *run, const MtcPeers *peers, int64_t steps);
 
     /* What print(x) shows of the next step: `watch` stores it, changes nothing, and does not advance the clock. */

@@ -196,6 +196,16 @@ const OpDef op_examples = {
     .prec = PREC_PRIMARY,
 };
 
+const OpDef op_examples_of_batch = {
+    .name = "examples_of_batch",
+    .cls = OP_LEAF,
+    .flags = OP_SCALAR | OP_CHEAP,
+    .doc = "How many examples the batch has that this is a shard of.",
+    .infer = infer_shape_attr,
+    .c = "examples_of_batch(batch)",
+    .prec = PREC_PRIMARY,
+};
+
 const OpDef op_examples_before = {
     .name = "examples_before",
     .cls = OP_LEAF,

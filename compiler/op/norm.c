@@ -3,30 +3,49 @@
 
 /* ---- (x - mean) / deviation ---- */
 
-/* The part of an element in the mean over `axes`: examples that fill up a batch have none. */
-static Node *part_in_mean(Graph *g, const Type *type, unsigned axes) {
+/* The part of an element in the mean over `axes`: examples that fill up a batch have none. `whole`: where that is a batch in shards, the
+ * mean is over all of them. */
+static Node *part_in_mean(Graph *g, const Type *type, unsigned axes, bool whole) {
     double count = 1;
     bool over_batch = type->batched && axes & 1;
     for (int k = over_batch; k < type->rank; k++)
         count *= axes >> k & 1 ? (double)type->dim[k] : 1;
     if (!over_batch)
         return graph_mean_factor(g, count);
-    const char *part = g->training && g->module->shards ? "shard_share" : "share";
+    const char *part = g->training && g->module->shards && !whole ? "shard_share" : "share";
     Node *share = scale(g, op0(g, part, (Attr){.rank = 1, .batched = true, .dims = {type->dim[0]}}), 1 / count);
     Attr attr = attr_shape(type);
     attr.axes = ((1u << type->rank) - 1) & ~1u;
     return graph_node(g, "expand", attr, 1, &share);
 }
 
+/* The sum over `axes`, at all elements; `whole`: over all shards of the batch. */
+static Node *sum_at_all(Graph *g, Node *x, unsigned axes, bool whole) {
+    if (!whole)
+        return graph_reduce_keep(g, "sum", x, axes);
+    Attr attr = attr_shape(&x->type);
+    attr.axes = axes;
+    Node *sum = over_shards(g, graph_reduce(g, "sum", x, axes));
+    return graph_node(g, "expand", attr, 1, &sum);
+}
+
 /* y = (x - mean) inverse, where mean and inverse are those of x: they move with each x, by its part w in them.
  *
  *     dx = inverse (dy - w sum(dy) - w y sum(dy y)) */
-GRAD(standardize) {
+static Node *standardize_gradient(Graph *g, Node *n, Node *dy, bool whole) {
     unsigned axes = n->attr.axes;
-    Node *level = graph_reduce_keep(g, "sum", dy, axes);
-    Node *slope = mul(g, n, graph_reduce_keep(g, "sum", mul(g, dy, n), axes));
-    Node *moved = mul(g, part_in_mean(g, &n->type, axes), add(g, level, slope));
-    din[0] = mul(g, n->in[2], sub(g, dy, moved));
+    Node *level = sum_at_all(g, dy, axes, whole);
+    Node *slope = mul(g, n, sum_at_all(g, mul(g, dy, n), axes, whole));
+    Node *moved = mul(g, part_in_mean(g, &n->type, axes, whole), add(g, level, slope));
+    return mul(g, n->in[2], sub(g, dy, moved));
+}
+
+GRAD(standardize) {
+    din[0] = standardize_gradient(g, n, dy, false);
+}
+
+GRAD(standardize_whole) {
+    din[0] = standardize_gradient(g, n, dy, true);
 }
 
 static Node *simplify_standardize(Graph *g, Node *n) {
@@ -46,21 +65,21 @@ static Node *inverse_deviation(Graph *g, Node *variance, double eps) {
 }
 
 /* Mean and variance are those over `axes`. */
-static Node *standardize(Graph *g, Node *x, Node *mean, Node *variance, double eps, unsigned axes) {
+static Node *standardize(Graph *g, Node *x, Node *mean, Node *variance, double eps, unsigned axes, bool whole) {
     mean->hint = "mean";
     Node *inverse = inverse_deviation(g, variance, eps);
     inverse->hint = "inverse_deviation";
     Node *in[] = {x, repeated(g, mean, &x->type, axes), repeated(g, inverse, &x->type, axes)};
-    return graph_node(g, "standardize", (Attr){.axes = axes}, 3, in);
+    return graph_node(g, whole ? "standardize_whole" : "standardize", (Attr){.axes = axes}, 3, in);
 }
 
 /* With the mean and the variance over `axes`, none of which is the batch. */
 static Node *standardize_examples(Graph *g, Node *x, double eps, unsigned axes) {
-    Node *part = part_in_mean(g, &x->type, axes);
+    Node *part = part_in_mean(g, &x->type, axes, false);
     Node *mean = mul(g, graph_reduce(g, "sum", x, axes), part);
     Node *difference = sub(g, x, repeated(g, mean, &x->type, axes));
     Node *variance = mul(g, graph_reduce(g, "sum", mul(g, difference, difference), axes), part);
-    return standardize(g, x, mean, variance, eps, axes);
+    return standardize(g, x, mean, variance, eps, axes, false);
 }
 
 const OpDef op_standardize = {
@@ -76,6 +95,18 @@ const OpDef op_standardize = {
     .grad = grad_standardize,
     .simplify = simplify_standardize,
     .onnx = "Mul(Sub($0, $1), $2)",
+};
+
+const OpDef op_standardize_whole = {
+    .name = "standardize_whole",
+    .cls = OP_MAP,
+    .flags = OP_REAL,
+    .arity = 3,
+    .attrs = ATTR_AXES,
+    .doc = "(a - b) c, where b and c are those of standardize over all shards of the batch.",
+    .infer = infer_real,
+    .grad = grad_standardize_whole,
+    .simplify = simplify_standardize,
 };
 
 /* ---- what the three layers share ---- */
@@ -108,25 +139,27 @@ typedef struct BatchNorm {
     Node *x, *momentum;
     unsigned axes; /* all but the channels */
     double eps;
-    bool affine;
+    bool affine, whole;                               /* of a batch in shards, statistics of all of them */
     Node *weight, *bias, *running_mean, *running_var; /* [C]; weight and bias NULL: none */
     Node *mean_leaf, *var_leaf; /* what keeps the running ones; of a layer that was called before, they have moved on */
 } BatchNorm;
 
 /* How many values of a channel the batch has, as the program counts them. */
-static Node *values_of_channel(Graph *g, const Type *type) {
+static Node *values_of_channel(Graph *g, const BatchNorm *b) {
+    const Type *type = &b->x->type;
     double pixels = (double)type_elements(type) / ((double)type->dim[0] * (double)type->dim[1]);
-    return scale(g, op0(g, "examples", (Attr){0}), pixels);
+    return scale(g, op0(g, b->whole ? "examples_of_batch" : "examples", (Attr){0}), pixels);
 }
 
 /* The variance of all values that these are a sample of, as PyTorch keeps it. */
-static Node *unbiased(Graph *g, Node *variance, const Type *type) {
-    Node *count = values_of_channel(g, type), *one = graph_constant(g, 1);
+static Node *unbiased(Graph *g, Node *variance, const BatchNorm *b) {
+    Node *count = values_of_channel(g, b), *one = graph_constant(g, 1);
     return mul(g, variance, divide(g, count, op2(g, "maximum", sub(g, count, one), one)));
 }
 
 static Node *weighted_sum(Graph *g, const BatchNorm *b, Node *x) {
-    return graph_reduce(g, "sum", mul(g, x, part_in_mean(g, &x->type, b->axes)), b->axes);
+    Node *sum = graph_reduce(g, "sum", mul(g, x, part_in_mean(g, &x->type, b->axes, b->whole)), b->axes);
+    return b->whole ? over_shards(g, sum) : sum;
 }
 
 /* Mean and variance of x, from sums of d = x - running_mean with the parts w of the elements:
@@ -152,11 +185,11 @@ static Node *trained_batch_norm(Graph *g, const BatchNorm *b) {
     const Type *type = &b->x->type;
     Node *variance, *shift = shift_and_variance(g, b, &variance), *mean = add(g, b->running_mean, shift);
     Node *kept = sub(g, graph_constant(g, 1), b->momentum);
-    Node *seen = mul(g, b->momentum, unbiased(g, variance, type));
+    Node *seen = mul(g, b->momentum, unbiased(g, variance, b));
     variance->hint = "variance";
     graph_assign(g, b->mean_leaf, add(g, b->running_mean, mul(g, b->momentum, shift)));
     graph_assign(g, b->var_leaf, add(g, mul(g, kept, b->running_var), seen));
-    Node *y = standardize(g, b->x, mean, variance, b->eps, b->axes);
+    Node *y = standardize(g, b->x, mean, variance, b->eps, b->axes, b->whole);
     if (!b->weight)
         return y;
     return add(g, mul(g, y, repeated(g, b->weight, type, b->axes)), repeated(g, b->bias, type, b->axes));
@@ -174,25 +207,11 @@ static Node *applied_batch_norm(Graph *g, const BatchNorm *b) {
     return add(g, mul(g, b->x, repeated(g, factor, type, b->axes)), repeated(g, offset, type, b->axes));
 }
 
-static bool has_statistics(Call *call, const Node *x) {
-    if (type_elements(&x->type) > x->type.dim[1])
+static bool has_statistics(Call *call, const Node *x, bool whole) {
+    if (whole || type_elements(&x->type) > x->type.dim[1])
         return true;
     call_error(call, 0, "batch_norm needs more than one value of each channel, and a batch of 1 example %s has one",
                type_user_text(call->g->arena, &x->type));
-    return false;
-}
-
-/* Statistics of the whole batch are not there before the last of its shards has come this far, and then the first are gone. */
-static bool has_whole_batch(Call *call) {
-    const int shards = call->g->module->shards;
-    if (shards < 2 || !call_bool(call, 4))
-        return true;
-    call_error(call, 4,
-               "sync = true asks for the mean and the variance of the whole batch, which --shards %d computes in "
-               "parts, one after the other: compile "
-               "without --shards; or, without sync, each shard has those of its own; group_norm and layer_norm need no "
-               "other example",
-               shards);
     return false;
 }
 
@@ -201,9 +220,10 @@ static bool read_batch_norm(Call *call, BatchNorm *b) {
     b->momentum = call_scalar(call, 1);
     b->eps = call_number(call, 2);
     b->affine = call_bool(call, 3);
+    b->whole = call_bool(call, 4) && call->g->training && call->g->module->shards > 1;
     if (!b->x || !b->momentum || isnan(b->eps) || !call_parts_no_batch(call, 0, b->x, ~0u))
         return false;
-    return has_channels(call, b->x, "batch_norm") && has_statistics(call, b->x) && has_whole_batch(call);
+    return has_channels(call, b->x, "batch_norm") && has_statistics(call, b->x, b->whole);
 }
 
 static Value build_batch_norm(Call *call) {
@@ -261,7 +281,7 @@ static Value build_rms_norm(Call *call) {
     Graph *g = call->g;
     if (!read_last_axes(call, "rms_norm", &norm))
         return value_tensor(NULL);
-    Node *x = norm.x, *part = part_in_mean(g, &x->type, norm.axes);
+    Node *x = norm.x, *part = part_in_mean(g, &x->type, norm.axes, false);
     Node *square = mul(g, graph_reduce(g, "sum", mul(g, x, x), norm.axes), part);
     Node *inverse = inverse_deviation(g, square, norm.eps);
     inverse->hint = "inverse_rms";
@@ -321,7 +341,7 @@ const OpDef op_batch_norm = {
            "ones are used. In a layer that is called several times, each call moves them in turn. Without affine, "
            "there are no `weight` and `bias`, which start as 1 and 0. Of a batch in shards (`mtc --shards`), each "
            "shard has "
-           "its own mean and variance; a layer with sync = true, which are those of the whole batch, is refused there.",
+           "its own mean and variance, and with sync = true those of the whole batch.",
     .example = "y = batch_norm(conv2d(image, 4, 3, bias = false))",
     .signature = "x, momentum: number in [0, 1] = 0.1, eps: number > 0 = 1e-5, affine: bool = true, sync: bool = false",
     .build = build_batch_norm,

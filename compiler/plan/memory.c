@@ -266,6 +266,18 @@ PlanSums plan_sums(const Plan *plan, const Module *module) {
     return sums;
 }
 
+bool kernel_waits_for_shards(const Kernel *kernel) {
+    return kernel->cls == KERNEL_CALL && kernel->call->op->call->over_shards;
+}
+
+int plan_exchanges(const Plan *plan) {
+    const Program *train = plan->programs[PROGRAM_TRAIN];
+    int count = 0;
+    for (int k = 0; k < train->kernels.count; k++)
+        count += kernel_waits_for_shards(train->kernels.at[k]);
+    return count;
+}
+
 int64_t plan_state_bytes(const Plan *plan) {
     return plan->state_bytes + plan->flat.slots * plan->flat.bytes;
 }

@@ -76,6 +76,10 @@ typedef struct PlanSums {
 } PlanSums;
 PlanSums plan_sums(const Plan *plan, const Module *module);
 
+/* Before the kernel, shards wait for a sum over all of them; and how many such kernels a training step has. */
+bool kernel_waits_for_shards(const Kernel *kernel);
+int plan_exchanges(const Plan *plan);
+
 /* Of all states, those of which each process has a part too. */
 int64_t plan_state_bytes(const Plan *plan);
 /* Some kernel of the update reads the sums of a weight that lies in a flat one: each process needs all of them. */

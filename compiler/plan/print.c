@@ -90,6 +90,8 @@ static MtcNeeds needs_of(const Plan *plan) {
     needs.snapshots = mtc_snapshot_bytes(kept_bytes(plan, module));
     if (module->shards)
         needs.sums = (size_t)(mtc_shard_levels(module->shards) * (sums.end - sums.begin));
+    if (plan_exchanges(plan)) /* each shard has its own where they wait for each other */
+        needs.sums += (size_t)(module->shards * (sums.end - sums.begin + plan->value_bytes));
     for (int i = 0; i < module->fields.count; i++) {
         const Field *field = &module->fields.at[i];
         needs.batch += (size_t)(type_elements(&field->type) * dtype_info[field->stored].bytes);

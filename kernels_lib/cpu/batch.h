@@ -77,6 +77,11 @@ static inline real examples(const Batch *batch) {
     return (real)batch->rows;
 }
 
+/* Of which this may be a shard. */
+static inline real examples_of_batch(const Batch *batch) {
+    return (real)batch->whole;
+}
+
 static inline real examples_before(const Batch *batch) {
     return (real)batch->first;
 }

@@ -109,6 +109,11 @@ static inline __device__ float examples(const Batch &batch) {
     return (float)batch.rows;
 }
 
+/* Of which this may be a shard. */
+static inline __device__ float examples_of_batch(const Batch &batch) {
+    return (float)(batch.rows + batch.others);
+}
+
 static inline __device__ float examples_before(const Batch &batch) {
     return (float)batch.first;
 }

@@ -300,29 +300,38 @@ template <class Step> cudaError_t set_run(const MtcRun *run) {
         .error;
 }
 
-/* Phases 0 .. last. A kernel reads ahead of its gate what no phase of its own step writes: where launches of another kind come before
+/* Phases first .. last. A kernel reads ahead of its gate what no phase of its own step writes: where launches of another kind come before
  * that may write it, the first does not begin `early`. */
-template <class Step> cudaError_t launch_phases(Work work, int last, cudaStream_t stream, bool early = true) {
+template <class Step>
+cudaError_t launch_phases(Work work, int first, int last, cudaStream_t stream, bool early = true) {
     const Launch *launches = launches_of(Step());
     Attempt attempt;
     for (int k = 0, phase = -1; k < Step::launches; k++) {
         work.beside = launches[k].beside;
         phase += !work.beside;
-        if (phase <= last)
-            attempt.then([&] { return launch_tiles(launches[k], work, launches[k].tiles, stream, early || k > 0); });
+        if (phase >= first && phase <= last)
+            attempt.then([&] {
+                const bool begins = phase == first && !work.beside;
+                return launch_tiles(launches[k], work, launches[k].tiles, stream, early || !begins);
+            });
         work.maps += launches[k].in_turns;
     }
     return attempt.error;
 }
 
-/* One training step, phases 0 .. last of it, counted from 0; the clock stays. */
-template <class Step> const char *launch_until(const MtcRun *run, int last) {
+/* One training step, phases from .. to - 1 of it, counted from 0; the clock stays. What comes before the first may have written what it
+ * reads. */
+template <class Step> const char *launch_between(const MtcRun *run, int from, int to) {
     Work work = {true};
     return Attempt()
         .then([&] { return set_run<Step>(run); })
         .then([&] { return find_maps<Step>(&work.maps); })
-        .then([&] { return launch_phases<Step>(work, last, nullptr); })
+        .then([&] { return launch_phases<Step>(work, from, to - 1, nullptr, from == 0); })
         .text();
+}
+
+template <class Step> const char *launch_until(const MtcRun *run, int last) {
+    return launch_between<Step>(run, 0, last + 1);
 }
 
 template <class Step> const char *launch_evaluation(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
@@ -330,7 +339,7 @@ template <class Step> const char *launch_evaluation(const MtcRun *run, int64_t f
     return Attempt()
         .then([&] { return set_run<Step>(run); })
         .then([&] { return find_maps<Step>(&work.maps); })
-        .then([&] { return launch_phases<Step>(work, Step::launches, nullptr); })
+        .then([&] { return launch_phases<Step>(work, 0, Step::launches, nullptr); })
         .text();
 }
 

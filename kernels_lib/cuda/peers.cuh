@@ -95,26 +95,31 @@ template <int COUNT> __device__ float4 tree_sum(float4 (&value)[COUNT]) {
     return value[0];
 }
 
+static __device__ float4 *fours_of(int rank, size_t offset) {
+    return (float4 *)(current_peers.arena[rank] + offset);
+}
+
 /* Of `EACH` times four numbers, `stride` apart: all are read before one is written. */
-template <int COUNT, int EACH> __device__ void sum_fours(int64_t first, int64_t stride, int64_t end) {
+template <int COUNT, int EACH> __device__ void sum_fours(size_t offset, int64_t first, int64_t stride, int64_t end) {
     float4 value[EACH][COUNT];
 #pragma unroll
     for (int k = 0; k < EACH; k++)
 #pragma unroll
         for (int rank = 0; rank < COUNT; rank++)
             if (first + k * stride < end)
-                value[k][rank] = __ldcg((const float4 *)current_peers.sums[rank] + first + k * stride);
+                value[k][rank] = __ldcg(fours_of(rank, offset) + first + k * stride);
 #pragma unroll
     for (int k = 0; k < EACH; k++) {
         const float4 sum = tree_sum(value[k]);
 #pragma unroll
         for (int rank = 0; rank < COUNT; rank++)
             if (first + k * stride < end)
-                ((float4 *)current_peers.sums[rank])[first + k * stride] = sum;
+                fours_of(rank, offset)[first + k * stride] = sum;
     }
 }
 
-template <int COUNT> __global__ void __launch_bounds__(PEER_THREADS) sum_over_peers() {
+/* Of so many times four numbers in the arenas. */
+template <int COUNT> __global__ void __launch_bounds__(PEER_THREADS) sum_over_peers(size_t offset, int64_t fours) {
     constexpr int EACH = FOURS_UNDER_WAY / COUNT;
     PeerWords *words = peer_words(current_peers.rank);
     __shared__ unsigned turn; // 0: a peer is lost
@@ -123,24 +128,25 @@ template <int COUNT> __global__ void __launch_bounds__(PEER_THREADS) sum_over_pe
     __syncthreads();
     if (turn == 0)
         return;
-    const int64_t fours = current_peers.bytes / sizeof(float4), own = divide_up(fours, (int64_t)COUNT);
+    const int64_t own = divide_up(fours, (int64_t)COUNT);
     const int64_t begin = current_peers.rank * own, end = begin + own < fours ? begin + own : fours;
     const int64_t stride = (int64_t)gridDim.x * PEER_THREADS;
     meet_peers(0, turn);
     for (int64_t i = begin + blockIdx.x * PEER_THREADS + threadIdx.x; i < end; i += EACH * stride)
-        sum_fours<COUNT, EACH>(i, stride, end);
+        sum_fours<COUNT, EACH>(offset, i, stride, end);
     meet_peers(1, turn);
     if (threadIdx.x == 0)
         words->turn[blockIdx.x] = turn;
 }
 
-/* As many blocks on each GPU, whatever it is. */
-static inline cudaError_t launch_peer_sums(const MtcPeers &peers, cudaStream_t stream) {
-    const int64_t fours = peers.bytes / sizeof(float4), each = divide_up(fours, (int64_t)peers.count);
+/* As many blocks on each GPU, whatever it is. What lies in an arena has memory up to a multiple of four numbers. */
+static inline cudaError_t launch_peer_sums(const MtcPeers &peers, size_t offset, size_t bytes, cudaStream_t stream) {
+    const int64_t fours = divide_up((int64_t)bytes, (int64_t)sizeof(float4));
+    const int64_t each = divide_up(fours, (int64_t)peers.count);
     const int blocks = (int)std::min<int64_t>(divide_up(each, (int64_t)PEER_THREADS), PEER_BLOCKS);
     (peers.count == 2   ? sum_over_peers<2>
      : peers.count == 4 ? sum_over_peers<4>
-                        : sum_over_peers<8>)<<<blocks, PEER_THREADS, 0, stream>>>();
+                        : sum_over_peers<8>)<<<blocks, PEER_THREADS, 0, stream>>>(offset, fours);
     return cudaGetLastError();
 }
 
@@ -149,12 +155,21 @@ static inline cudaError_t set_peers(const MtcPeers *peers) {
 }
 
 /* The sums of a step whose shards are more than the GPUs. */
-static inline const char *add_over_peers(const MtcPeers *peers) {
+static inline const char *add_over_peers(const MtcPeers *peers, size_t offset, size_t bytes) {
     return Attempt()
         .then([&] { return set_peers(peers); })
-        .then([&] { return launch_peer_sums(*peers, nullptr); })
+        .then([&] { return launch_peer_sums(*peers, offset, bytes, nullptr); })
         .text();
 }
+
+/* What a program's table has of them. */
+struct Exchanges {
+    const MtcExchange *at = nullptr;
+    int count = 0;
+    Exchanges() = default;
+    template <int COUNT> Exchanges(const MtcExchange (&table)[COUNT]) : at(table), count(COUNT) {
+    }
+};
 
 /* Steps of which each GPU computes one shard. */
 class AmongPeers {
@@ -162,20 +177,37 @@ class AmongPeers {
     int count = 0; // of the peers that the graphs are for
 
     /* With the maps of operands that were found before, so many steps ahead of the clock. */
-    template <class Step> static cudaError_t enqueue_phases(OperandMaps *maps, int64_t ahead, cudaStream_t stream) {
+    template <class Step>
+    static cudaError_t enqueue_phases(OperandMaps *maps, int64_t ahead, int first, int last, cudaStream_t stream) {
         Work work = {true, ahead};
         work.maps = maps;
-        return launch_phases<Step>(work, Step::launches, stream, false);
+        return launch_phases<Step>(work, first, last, stream, false);
+    }
+
+    /* All phases of a shard, and the sums that they read on the way. */
+    template <class Shard>
+    static cudaError_t enqueue_shard(const MtcPeers &peers, const Exchanges &exchanges, OperandMaps *maps,
+                                     int64_t ahead, cudaStream_t stream) {
+        Attempt attempt;
+        int first = 0;
+        for (int k = 0; k < exchanges.count; k++) {
+            const MtcExchange &sum = exchanges.at[k];
+            if (sum.phase > first)
+                attempt.then([&] { return enqueue_phases<Shard>(maps, ahead, first, sum.phase - 1, stream); });
+            attempt.then([&] { return launch_peer_sums(peers, sum.offset, sum.count * sizeof(float), stream); });
+            first = sum.phase;
+        }
+        return attempt.then([&] { return enqueue_phases<Shard>(maps, ahead, first, Shard::launches, stream); }).error;
     }
 
     template <class Shard, class Update>
-    cudaError_t capture_steps(const MtcPeers &peers, OperandMaps *const (&maps)[2]) {
+    cudaError_t capture_steps(const MtcPeers &peers, const Exchanges &exchanges, OperandMaps *const (&maps)[2]) {
         auto enqueue = [&](int steps, cudaStream_t stream) {
             Attempt attempt;
             for (int step = 0; step < steps; step++)
-                attempt.then([&] { return enqueue_phases<Shard>(maps[0], step, stream); })
-                    .then([&] { return launch_peer_sums(peers, stream); })
-                    .then([&] { return enqueue_phases<Update>(maps[1], step, stream); });
+                attempt.then([&] { return enqueue_shard<Shard>(peers, exchanges, maps[0], step, stream); })
+                    .then([&] { return launch_peer_sums(peers, peers.offset, peers.bytes, stream); })
+                    .then([&] { return enqueue_phases<Update>(maps[1], step, 0, Update::launches, stream); });
             return attempt
                 .then([&] {
                     advance_clock<<<1, 3, 0, stream>>>(steps);
@@ -183,10 +215,10 @@ class AmongPeers {
                 })
                 .error;
         };
-        return graphs.capture_all(Shard::launches + Update::launches, enqueue);
+        return graphs.capture_all(Shard::launches + exchanges.count + Update::launches, enqueue);
     }
 
-    template <class Shard, class Update> cudaError_t prepare(const MtcPeers &peers) {
+    template <class Shard, class Update> cudaError_t prepare(const MtcPeers &peers, const Exchanges &exchanges) {
         OperandMaps *maps[2] = {};
         if (count == peers.count)
             return cudaSuccess;
@@ -195,14 +227,15 @@ class AmongPeers {
         return Attempt()
             .then([&] { return find_maps<Shard>(&maps[0]); })
             .then([&] { return find_maps<Update>(&maps[1]); })
-            .then([&] { return capture_steps<Shard, Update>(peers, maps); })
+            .then([&] { return capture_steps<Shard, Update>(peers, exchanges, maps); })
             .error;
     }
 
 public:
-    template <class Shard, class Update> const char *train(const MtcRun *run, const MtcPeers *peers, int64_t steps) {
+    template <class Shard, class Update>
+    const char *train(const MtcRun *run, const MtcPeers *peers, int64_t steps, Exchanges exchanges = {}) {
         return Attempt()
-            .then([&] { return prepare<Shard, Update>(*peers); })
+            .then([&] { return prepare<Shard, Update>(*peers, exchanges); })
             .then([&] { return set_run<Shard>(run); })
             .then([&] { return make_maps<Update>(run); })
             .then([&] { return set_peers(peers); })

@@ -14,8 +14,8 @@ public:
         Attempt attempt;
         if (!graph)
             attempt.then([&] { return find_maps<Step>(&work.maps); }).then([&] {
-                return capture(&graph,
-                               [&](cudaStream_t stream) { return launch_phases<Step>(work, Step::launches, stream); });
+                return capture(
+                    &graph, [&](cudaStream_t stream) { return launch_phases<Step>(work, 0, Step::launches, stream); });
             });
         return attempt.then([&] { return set_run<Step>(run); })
             .then([&] { return cudaGraphLaunch(graph, nullptr); })

@@ -32,7 +32,7 @@ template <class Step> class Replayed {
         Attempt attempt;
         work.maps = maps;
         for (work.at = 0; work.at < steps; work.at++)
-            attempt.then([&] { return launch_phases<Step>(work, Step::launches, stream); });
+            attempt.then([&] { return launch_phases<Step>(work, 0, Step::launches, stream); });
         attempt.then([&] {
             advance_clock<<<1, 3, 0, stream>>>(steps);
             return cudaGetLastError();

@@ -49,6 +49,11 @@ const char *mtc_model_train_shard(const MtcModel *model, const MtcRun *run) {
     return end_call(model->train_shard(run));
 }
 
+const char *mtc_model_train_between(const MtcModel *model, const MtcRun *run, int from, int to) {
+    mtc_device_lock();
+    return end_call(model->train_between(run, from, to));
+}
+
 const char *mtc_model_update(const MtcModel *model, const MtcRun *run) {
     mtc_device_lock();
     return end_call(model->update(run));

@@ -8,8 +8,7 @@
 
 struct MtcPeerSums {
     MtcPeers peers;
-    char *words;                /* of this rank */
-    char *arena[MTC_MAX_PEERS]; /* of the others, as they are reached; NULL: not, or its own */
+    char *words; /* of this rank */
 };
 
 /* What a rank tells the others. */
@@ -38,13 +37,9 @@ static Offer offer_of(const MtcSession *session, const MtcPeerSums *sums, const 
     return offer;
 }
 
-static const char *reach(MtcPeerSums *sums, int other, const Offer *offer, size_t sums_offset) {
-    MtcPeers *peers = &sums->peers;
-    const char *error = mtc_device_reach(&offer->arena, (void **)&sums->arena[other]);
-    if (error)
-        return error;
-    peers->sums[other] = sums->arena[other] + sums_offset;
-    return mtc_device_reach(&offer->words, (void **)&peers->words[other]);
+static const char *reach(MtcPeers *peers, int other, const Offer *offer) {
+    const char *error = mtc_device_reach(&offer->arena, (void **)&peers->arena[other]);
+    return error ? error : mtc_device_reach(&offer->words, (void **)&peers->words[other]);
 }
 
 static const char *reach_all(const MtcSession *session, MtcPeerSums *sums, const Offer *offers) {
@@ -52,9 +47,9 @@ static const char *reach_all(const MtcSession *session, MtcPeerSums *sums, const
     const char *error = NULL;
     for (int other = 0; other < peers->count && !error; other++)
         if (other != peers->rank)
-            error = offers[other].given ? reach(sums, other, &offers[other], session->model->sums_offset)
-                                        : "another rank gives no way to its memory";
-    peers->sums[peers->rank] = session->arena + session->model->sums_offset;
+            error =
+                offers[other].given ? reach(peers, other, &offers[other]) : "another rank gives no way to its memory";
+    peers->arena[peers->rank] = session->arena;
     peers->words[peers->rank] = sums->words;
     return error;
 }
@@ -93,6 +88,7 @@ int mtc_peers_new(MtcSession *session, MtcPeerSums **result, const char **why) {
         return mtc_no_memory(&session->fault, sizeof *sums, "training");
     sums->peers.rank = mtc_rank();
     sums->peers.count = count;
+    sums->peers.offset = model->sums_offset;
     sums->peers.bytes = model->sums_bytes;
     *why = make_words(session, sums);
     const int code = meet(session, sums, why);
@@ -108,7 +104,7 @@ void mtc_peers_free(MtcSession *session, MtcPeerSums *sums) {
         return;
     for (int other = 0; other < sums->peers.count; other++)
         if (other != sums->peers.rank) {
-            mtc_device_leave(sums->arena[other]);
+            mtc_device_leave(sums->peers.arena[other]);
             mtc_device_leave(sums->peers.words[other]);
         }
     if (sums->words)
@@ -123,8 +119,8 @@ static const MtcPeers *as_patient_as_now(MtcPeerSums *sums) {
     return &sums->peers;
 }
 
-const char *mtc_peers_sum(MtcPeerSums *sums, const MtcModel *model) {
-    return model->add_over_peers(as_patient_as_now(sums));
+const char *mtc_peers_sum(MtcPeerSums *sums, const MtcModel *model, size_t offset, size_t bytes) {
+    return model->add_over_peers(as_patient_as_now(sums), offset, bytes);
 }
 
 const char *mtc_peers_train(MtcPeerSums *sums, const MtcModel *model, const MtcRun *run, int64_t steps) {

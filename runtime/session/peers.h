@@ -10,8 +10,8 @@ typedef struct MtcPeerSums MtcPeerSums;
 int mtc_peers_new(MtcSession *session, MtcPeerSums **result, const char **why);
 void mtc_peers_free(MtcSession *session, MtcPeerSums *peers); /* also of NULL */
 
-/* Enqueued: the sums become those of all; or whole steps of ranks that have one shard each. */
-const char *mtc_peers_sum(MtcPeerSums *peers, const MtcModel *model);
+/* Enqueued: so many bytes at an offset of the arena become the sums of all; or whole steps of ranks that have one shard each. */
+const char *mtc_peers_sum(MtcPeerSums *peers, const MtcModel *model, size_t offset, size_t bytes);
 const char *mtc_peers_train(MtcPeerSums *peers, const MtcModel *model, const MtcRun *run, int64_t steps);
 /* Behind work that has ended: a fault where another rank was waited for in vain. What was computed since then is worth nothing. */
 int mtc_peers_check(MtcSession *session, const MtcPeerSums *peers);

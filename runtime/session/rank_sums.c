@@ -186,11 +186,16 @@ static const char *do_work(MtcSession *session, const RankWork *work, MtcRankSum
 const char *mtc_sum_over_ranks(MtcSession *session, MtcRankSums *ranks, char *sums) {
     const MtcModel *model = session->model;
     if (ranks->peers)
-        return mtc_peers_sum(ranks->peers, model);
+        return mtc_peers_sum(ranks->peers, model, model->sums_offset, model->sums_bytes);
     if (!model->flat_bytes || model->needs_all_sums)
         return do_work(session, &SUM_ALL, ranks, sums, model->sums_bytes);
     const char *error = do_work(session, &SUM_ALL, ranks, sums, model->flat_sums - model->sums_offset);
     return error ? error : do_work(session, &SUM_PIECE, ranks, session->arena + model->flat_sums, model->flat_bytes);
+}
+
+const char *mtc_sum_range_over_ranks(MtcSession *session, MtcRankSums *ranks, size_t offset, size_t bytes) {
+    return ranks->peers ? mtc_peers_sum(ranks->peers, session->model, offset, bytes)
+                        : do_work(session, &SUM_ALL, ranks, session->arena + offset, bytes);
 }
 
 const char *mtc_share_updates(MtcSession *session, MtcRankSums *ranks) {

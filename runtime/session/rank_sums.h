@@ -13,6 +13,8 @@ void mtc_rank_sums_free(MtcSession *session, MtcRankSums *ranks); /* also of NUL
 /* The model's sums in the device's memory become those of all ranks, at once or enqueued: then the next call, or await, waits for it,
  * as long as a rank waits for another. */
 const char *mtc_sum_over_ranks(MtcSession *session, MtcRankSums *ranks, char *sums);
+/* Likewise so many bytes at an offset of the arena, no more than the model's sums have. */
+const char *mtc_sum_range_over_ranks(MtcSession *session, MtcRankSums *ranks, size_t offset, size_t bytes);
 /* Weights that this rank has updated, and their averages, go to all. */
 const char *mtc_share_updates(MtcSession *session, MtcRankSums *ranks);
 const char *mtc_await_rank_sums(MtcSession *session, MtcRankSums *ranks);

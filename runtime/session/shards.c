@@ -15,11 +15,26 @@ struct MtcShards {
     int64_t *number;      /* host memory that copies reach: first, first + 1, ..., then first and count */
     int levels;
     char *level;
+    char *own; /* of shards that wait for each other: their sums and values, one shard behind the other; or NULL */
     MtcRankSums *ranks; /* NULL: one */
 };
 
-size_t mtc_shard_bytes(const MtcModel *model) {
+static size_t level_bytes(const MtcModel *model) {
     return (size_t)mtc_shard_levels(mtc_report_rows(model)) * model->sums_bytes;
+}
+
+/* What a shard must find again behind a stop, where others have run meanwhile. */
+static size_t own_bytes(const MtcModel *model) {
+    return model->sums_bytes + model->values_bytes;
+}
+
+static size_t all_own_bytes(const MtcModel *model) {
+    const int64_t count = mtc_report_rows(model);
+    return model->exchanges && count > 1 ? (size_t)count * own_bytes(model) : 0;
+}
+
+size_t mtc_shard_bytes(const MtcModel *model) {
+    return level_bytes(model) + all_own_bytes(model);
 }
 
 static int number_shards(MtcSession *session, MtcShards *shards) {
@@ -47,7 +62,9 @@ int mtc_shards_new(MtcSession *session) {
     shards->levels = mtc_shard_levels(shards->count);
     int code = number_shards(session, shards);
     if (!code && shards->levels)
-        code = mtc_session_alloc(session, (void **)&shards->level, mtc_shard_bytes(model), "sums over shards");
+        code = mtc_session_alloc(session, (void **)&shards->level, level_bytes(model), "sums over shards");
+    if (!code && all_own_bytes(model))
+        code = mtc_session_alloc(session, (void **)&shards->own, all_own_bytes(model), "values of all shards");
     return code || mtc_rank_count() == 1 ? code : mtc_rank_sums_new(session, &shards->ranks);
 }
 
@@ -55,14 +72,15 @@ void mtc_shards_free(MtcSession *session) {
     MtcShards *shards = session->shards;
     if (!shards)
         return;
-    mtc_session_free(session, shards->level, mtc_shard_bytes(session->model));
+    mtc_session_free(session, shards->level, level_bytes(session->model));
+    mtc_session_free(session, shards->own, all_own_bytes(session->model));
     mtc_host_free(shards->number);
     mtc_rank_sums_free(session, shards->ranks);
     free(shards);
     session->shards = NULL;
 }
 
-/* ---- a step ---- */
+/* ---- sums of the step ---- */
 
 static const char *add_level(const MtcSession *session, char *sums, int level) {
     const MtcModel *model = session->model;
@@ -90,15 +108,128 @@ static const char *choose_shard(const MtcSession *session, int64_t i) {
     return mtc_upload(session->clock + MTC_SHARD, shards->number + i, sizeof *shards->number);
 }
 
+/* ---- shards that stop for sums of all ----
+ *
+ * The phases up to a stop run for one shard after the other; then what each has for the sums (MtcExchange) is added up, here and over
+ * the ranks, along the tree of all other sums. */
+
+static char *own_of(const MtcSession *session, int64_t i) {
+    return session->shards->own + (size_t)i * own_bytes(session->model);
+}
+
+static const char *keep_own(const MtcSession *session, int64_t i) {
+    const MtcModel *model = session->model;
+    char *own = own_of(session, i);
+    const char *error = mtc_copy(own, session->arena + model->sums_offset, model->sums_bytes);
+    return error ? error
+                 : mtc_copy(own + model->sums_bytes, session->arena + model->values_offset, model->values_bytes);
+}
+
+static const char *take_own(const MtcSession *session, int64_t i) {
+    const MtcModel *model = session->model;
+    const char *own = own_of(session, i);
+    const char *error = mtc_copy(session->arena + model->sums_offset, own, model->sums_bytes);
+    return error ? error
+                 : mtc_copy(session->arena + model->values_offset, own + model->sums_bytes, model->values_bytes);
+}
+
+/* Neighbours first; the arena has the whole. */
+static const char *add_own(const MtcSession *session, const MtcExchange *sum, size_t bytes) {
+    const MtcModel *model = session->model;
+    const int64_t count = session->shards->count;
+    const size_t place = model->sums_bytes + sum->offset - model->values_offset;
+    const char *error = NULL;
+    for (int64_t apart = 1; apart < count; apart *= 2)
+        for (int64_t i = 0; i + apart < count && !error; i += 2 * apart)
+            error =
+                mtc_model_add_sums(model, own_of(session, i) + place, own_of(session, i + apart) + place, sum->count);
+    return error ? error : mtc_copy(session->arena + sum->offset, own_of(session, 0) + place, bytes);
+}
+
+static const char *give_to_own(const MtcSession *session, const MtcExchange *sum, size_t bytes) {
+    const MtcModel *model = session->model;
+    const size_t place = model->sums_bytes + sum->offset - model->values_offset;
+    const char *error = NULL;
+    for (int64_t i = 0; i < session->shards->count && !error; i++)
+        error = mtc_copy(own_of(session, i) + place, session->arena + sum->offset, bytes);
+    return error;
+}
+
+static const char *add_exchange(MtcSession *session, const MtcExchange *sum) {
+    const MtcShards *shards = session->shards;
+    const size_t bytes = (size_t)sum->count * mtc_real_bytes(session->model);
+    const char *error = shards->own ? add_own(session, sum, bytes) : NULL;
+    if (!error && shards->ranks)
+        error = mtc_sum_range_over_ranks(session, shards->ranks, sum->offset, bytes);
+    return error || !shards->own ? error : give_to_own(session, sum, bytes);
+}
+
+/* All sums that the phase begins with. */
+static const char *add_exchanges(MtcSession *session, int phase) {
+    const MtcModel *model = session->model;
+    const char *error = NULL;
+    for (int k = 0; k < model->exchanges && !error; k++)
+        if (model->exchange[k].phase == phase)
+            error = add_exchange(session, &model->exchange[k]);
+    return error;
+}
+
+/* Up to which phase shards run from this one on. */
+static int next_stop(const MtcModel *model, int from, int phases) {
+    for (int k = 0; k < model->exchanges; k++)
+        if (model->exchange[k].phase > from && model->exchange[k].phase < phases)
+            return model->exchange[k].phase;
+    return phases;
+}
+
+static const char *run_phases(const MtcModel *model, const MtcRun *run, int from, int to) {
+    return model->exchanges                                  ? mtc_model_train_between(model, run, from, to)
+           : model->train_shard && to == model->train_phases ? mtc_model_train_shard(model, run)
+                                                             : mtc_model_train_until(model, run, to - 1);
+}
+
+static const char *run_shard(const MtcSession *session, const MtcRun *run, int64_t i, int from, int to) {
+    const MtcShards *shards = session->shards;
+    const char *error = shards ? choose_shard(session, i) : NULL;
+    if (!error && from && shards->own)
+        error = take_own(session, i);
+    return error ? error : run_phases(session->model, run, from, to);
+}
+
+/* What is done with a shard behind its last phase; true: that is enough. */
+typedef bool BehindShard(MtcSession *session, int64_t shard, const char **error, void *user);
+
+/* The first `phases` of each shard. */
+static const char *run_shards(MtcSession *session, const MtcRun *run, int phases, BehindShard *behind, void *user) {
+    const MtcShards *shards = session->shards;
+    const int64_t count = shards ? shards->count : 1;
+    const char *error = NULL;
+    for (int from = 0, to; from < phases && !error; from = to) {
+        to = next_stop(session->model, from, phases);
+        for (int64_t i = 0; i < count && !error; i++) {
+            error = run_shard(session, run, i, from, to);
+            if (!error && to == phases && behind(session, i, &error, user))
+                return error;
+            if (!error && to < phases && shards->own)
+                error = keep_own(session, i);
+        }
+        if (!error && to < phases)
+            error = add_exchanges(session, to);
+    }
+    return error;
+}
+
+/* ---- a step ---- */
+
+static bool climb_behind(MtcSession *session, int64_t shard, const char **error, void *sums) {
+    *error = climb(session, (char *)sums, shard);
+    return false;
+}
+
 static const char *train_step(MtcSession *session, const MtcRun *run) {
     const MtcModel *model = session->model;
     char *sums = session->arena + model->sums_offset;
-    const char *error = NULL;
-    for (int64_t i = 0; i < session->shards->count && !error; i++) {
-        error = choose_shard(session, i);
-        error = error ? error : mtc_model_train_shard(model, run);
-        error = error ? error : climb(session, sums, i);
-    }
+    const char *error = run_shards(session, run, model->train_phases, climb_behind, sums);
     if (!error && session->shards->ranks)
         error = mtc_sum_over_ranks(session, session->shards->ranks, sums);
     error = error ? error : mtc_model_update(model, run);
@@ -129,16 +260,21 @@ int mtc_check_shards(MtcSession *session) {
     return session->shards && session->shards->ranks ? mtc_check_rank_sums(session, session->shards->ranks) : 0;
 }
 
+/* Who looks, and for whom. */
+typedef struct Looking {
+    bool (*look)(void *user);
+    void *user;
+} Looking;
+
+static bool look_behind(MtcSession *session, int64_t shard, const char **error, void *user) {
+    const Looking *looking = (const Looking *)user;
+    (void)session, (void)shard, (void)error;
+    return looking->look(looking->user);
+}
+
 const char *mtc_train_phases(MtcSession *session, const MtcRun *run, int phase, bool (*look)(void *user), void *user) {
-    const int64_t shards = session->shards ? session->shards->count : 1;
-    const char *error = NULL;
-    for (int64_t i = 0; i < shards && !error; i++) {
-        error = session->shards ? choose_shard(session, i) : NULL;
-        error = error ? error : mtc_model_train_until(session->model, run, phase);
-        if (!error && look(user))
-            break;
-    }
-    return error;
+    Looking looking = {look, user};
+    return run_shards(session, run, phase + 1, look_behind, &looking);
 }
 
 /* ---- reports ---- */

@@ -19,7 +19,7 @@ const char *mtc_train_phases(MtcSession *session, const MtcRun *run, int phase, 
 
 /* Rows of reports that a step writes here; and of so many steps, one of each, made of those of all ranks. */
 int64_t mtc_report_rows(const MtcModel *model);
-/* Bytes of the device for sums that wait for others of the tree. */
+/* Bytes of the device for sums that wait for others of the tree, and for what shards that stop for sums of all have of their own. */
 size_t mtc_shard_bytes(const MtcModel *model);
 int mtc_add_reports(MtcSession *session, double *reports, int64_t steps);
 

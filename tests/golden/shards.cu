@@ -563,8 +563,8 @@ static const char *add_sums(void *to, const void *from, int64_t count) {
     return add_reals(to, from, count);
 }
 
-static const char *add_sums_over_peers(const MtcPeers *peers) {
-    return add_over_peers(peers);
+static const char *add_sums_over_peers(const MtcPeers *peers, size_t offset, size_t bytes) {
+    return add_over_peers(peers, offset, bytes);
 }
 
 // steps of which each GPU computes one shard

@@ -97,7 +97,7 @@ int __wrap_mtc_ranks_sum(MtcFault *fault, void *values, int64_t numbers, bool do
 const char *__wrap_mtc_device_offer(const void *begin, MtcReach *reach);
 const char *__wrap_mtc_device_reach(const MtcReach *reach, void **begin);
 void __wrap_mtc_device_leave(void *begin);
-const char *add_peers(const MtcPeers *peers);
+const char *add_peers(const MtcPeers *peers, size_t offset, size_t bytes);
 const char *train_peers(const MtcRun *run, const MtcPeers *peers, int64_t steps);
 
 const char *__wrap_mtc_device_offer(const void *begin, MtcReach *reach) {
@@ -137,21 +137,26 @@ static void meet(const MtcPeers *peers, int where, unsigned turn) {
             }
 }
 
-static float tree_sum(const MtcPeers *peers, int64_t i, int first, int ranks) {
-    return ranks == 1 ? ((const float *)peers->sums[first])[i]
-                      : tree_sum(peers, i, first, ranks / 2) + tree_sum(peers, i, first + ranks / 2, ranks / 2);
+static float *numbers_of(const MtcPeers *peers, int rank, size_t offset) {
+    return (float *)(peers->arena[rank] + offset);
 }
 
-const char *add_peers(const MtcPeers *peers) {
+static float tree_sum(const MtcPeers *peers, size_t offset, int64_t i, int first, int ranks) {
+    return ranks == 1 ? numbers_of(peers, first, offset)[i]
+                      : tree_sum(peers, offset, i, first, ranks / 2) +
+                            tree_sum(peers, offset, i, first + ranks / 2, ranks / 2);
+}
+
+const char *add_peers(const MtcPeers *peers, size_t offset, size_t bytes) {
     static unsigned turn;
     if (!turn)
         fprintf(stderr, "peers\n");
-    const int64_t numbers = (int64_t)(peers->bytes / sizeof(float)), each = (numbers + peers->count - 1) / peers->count;
+    const int64_t numbers = (int64_t)(bytes / sizeof(float)), each = (numbers + peers->count - 1) / peers->count;
     meet(peers, 0, ++turn);
     for (int64_t i = peers->rank * each; i < (peers->rank + 1) * each && i < numbers && !*peers->lost; i++) {
-        const float sum = tree_sum(peers, i, 0, peers->count);
+        const float sum = tree_sum(peers, offset, i, 0, peers->count);
         for (int rank = 0; rank < peers->count; rank++)
-            ((float *)peers->sums[rank])[i] = sum;
+            numbers_of(peers, rank, offset)[i] = sum;
     }
     meet(peers, 1, turn);
     return NULL;
@@ -159,11 +164,27 @@ const char *add_peers(const MtcPeers *peers) {
 
 extern const MtcModel mtc_model;
 
+/* The shard of this peer, and the sums of all that it reads on the way. */
+static const char *train_peer(const MtcRun *run, const MtcPeers *peers) {
+    const MtcModel *model = &mtc_model;
+    const char *error = NULL;
+    int from = 0;
+    if (!model->exchanges)
+        return model->train_shard(run);
+    for (int k = 0; k < model->exchanges && !error; k++) {
+        const MtcExchange *sum = &model->exchange[k];
+        error = sum->phase > from ? model->train_between(run, from, sum->phase) : NULL;
+        error = error ? error : add_peers(peers, sum->offset, (size_t)sum->count * sizeof(float));
+        from = sum->phase;
+    }
+    return error ? error : model->train_between(run, from, model->train_phases);
+}
+
 const char *train_peers(const MtcRun *run, const MtcPeers *peers, int64_t steps) {
     const char *error = NULL;
     for (int64_t step = 0; step < steps && !error; step++) {
-        error = mtc_model.train_shard(run);
-        error = error ? error : add_peers(peers);
+        error = train_peer(run, peers);
+        error = error ? error : add_peers(peers, peers->offset, peers->bytes);
         error = error ? error : mtc_model.update(run);
     }
     return error;

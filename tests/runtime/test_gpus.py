@@ -19,10 +19,10 @@ pytestmark = pytest.mark.quick
 USAGE, UNAVAILABLE = 64, 69
 
 
-def build_apart(mtc, place, name, *flags):
-    (place / "m.mt").write_text(MODELS["updates"])
+def build_apart(mtc, place, name, *flags, model="updates"):
+    (place / "m.mt").write_text(MODELS[model])
     source = mtc(place / "m.mt", "--target", "cpu", "--emit=c", "--shards", 4).stdout
-    peers = "const char *add_peers(const MtcPeers *);\nconst char *train_peers(const MtcRun *, const MtcPeers *, int64_t);\n"
+    peers = "const char *add_peers(const MtcPeers *, size_t, size_t);\nconst char *train_peers(const MtcRun *, const MtcPeers *, int64_t);\n"
     source = source.replace('.target = "cpu"', '.target = "cuda"').replace("const MtcModel mtc_model = {", peers + "const MtcModel mtc_model = {")
     (place / "m.c").write_text(source.replace(".add_sums = add_sums,", ".add_sums = add_sums, .add_over_peers = add_peers, .train_among = train_peers,"))
     replaced = ("device_open", "device_count", "device_alloc", "device_free", "device_offer", "device_reach", "device_leave", "event_pending",
@@ -100,6 +100,19 @@ def stub(tmp_path_factory):
     library = tmp_path_factory.mktemp("stub") / "libnccl.so.2"
     subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", ROOT / "tests/runtime/stub_nccl.c", "-o", library], check=True)
     return {"MTC_NCCL": str(library)}
+
+
+def test_sums_in_the_midst_of_a_step_go_the_same_ways(mtc, tmp_path_factory, stub, folder):  # noqa: F811
+    program = Program(build_apart(mtc, tmp_path_factory.mktemp("whole"), "whole", model="whole statistics"))
+    saved = []
+    for count, ways in (1, ["host"]), (2, ["host", "nccl", "peers"]), (4, ["host", "nccl"]):
+        for way in ways:
+            more = {"PEERS": "yes", "DEVICES": "4"} if way == "peers" else {**stub, "STUB": str(folder), "DEVICES": "4"}
+            job = started(program, folder, "--gpus", count, "--sums", way, "--limit-steps", STEPS, "--save", "w", **more)
+            _, told = job.communicate(timeout=60)
+            assert job.returncode == 0 and "error" not in told, told
+            saved.append((folder / "w").read_bytes())
+    assert len(set(saved)) == 1
 
 
 def test_nccl_adds_up_to_the_same_bytes(apart, stub, folder):  # noqa: F811

@@ -46,7 +46,7 @@ def trained(program, ranks, folder, name, *flags):  # noqa: F811
     return np.array([line["loss"] for line in lines if "loss" in line and "step" in line][:STEPS]), (folder / name).read_bytes()
 
 
-@pytest.mark.parametrize("name", ["convolution", "chance", "updates", "normalize"])
+@pytest.mark.parametrize("name", ["convolution", "chance", "updates", "normalize", "whole statistics"])
 def test_bytes_do_not_depend_on_ranks(compile_model, folder, name):  # noqa: F811
     program = compile_model(MODELS[name], "--shards", 4)
     whole = [trained(program, ranks, folder, f"w{ranks}") for ranks in (1, 2, 4, 4)]

@@ -1,6 +1,7 @@
 /* C with OpenMP. Every thread of the team runs the whole step; loops over tiles and rows are shared among them. */
 #include "emit/c/phases.h"
 #include "emit/c/places.h"
+#include "emit/kernel/exchanges.h"
 #include "emit/kernel/function.h"
 #include "emit/kernel/kernel_text.h"
 #include "emit/kernel/library.h"
@@ -110,17 +111,31 @@ static void write_shard(const char *region, Writer *out) {
     write_blank(out);
 }
 
+/* Of a shard that stops for sums over all of them. */
+static void write_between(Emitter *e, const char *region, Writer *out) {
+    write_exchanges(e, out);
+    write_line(out, "// phases from .. to - 1 of the shard that the clock shows");
+    write_region("static const char *train_between(const MtcRun *run, int from, int to)", batch_of_shard, region,
+                 "        train_phases(&t, &batch, &team, from, to);", out);
+    write_blank(out);
+}
+
 static void step_section(Emitter *e, Writer *out) {
     const Program *train = e->programs[PROGRAM_TRAIN];
     const bool shards = e->module->shards;
     const char *region = parallel(train), *batch = shards ? batch_of_shard : "batch_of_step(run, 0, BATCH, REPORTS)";
-    if (shards)
+    const bool stops = plan_exchanges(e->plan);
+    if (stops)
+        write_between(e, region, out);
+    else if (shards)
         write_shard(region, out);
     else
         write_train(region, out);
     write_line(out, shards ? "// phases 0 .. phase of one shard" : "// phases 0 .. phase of one step");
     write_region("static const char *train_until(const MtcRun *run, int phase)", batch, region,
-                 "        train_phases(&t, &batch, &team, phase + 1);", out);
+                 stops ? "        train_phases(&t, &batch, &team, 0, phase + 1);"
+                       : "        train_phases(&t, &batch, &team, phase + 1);",
+                 out);
     write_blank(out);
     write_region("static const char *run_kernel(const MtcRun *run, int kernel, int64_t times)", batch, region,
                  "        for (int64_t n = 0; n < times; n++) {\n"

@@ -118,18 +118,27 @@ static void write_ends(const Program *program, const char *phases, Writer *out) 
     write_close(out, "};\n// clang-format on\n");
 }
 
-void write_c_phases(Emitter *e, const Program *program, Writer *out) {
-    const char *prefix = program->prefix, *phases = names_upper(e->arena, prefix);
-    write_kernel_choice(e, program, out);
-    write_line(out, "\nenum { %s_PHASES = %d };", phases, program->phases.count);
-    write_ends(program, phases, out);
+/* Training phases that stop for sums over shards go on from any; all others begin with the first. */
+static void write_phase_loop(const Program *program, bool from_any, Writer *out) {
+    const char *prefix = program->prefix;
     write_line(out,
-               "static void %s_phases(const Tensors *t, const Batch *batch, Team *team, int count) {\n"
-               "    for (int phase = 0, kernel = 0; phase < count; phase++) {\n"
+               "static void %s_phases(const Tensors *t, const Batch *batch, Team *team, %s) {\n"
+               "    for (int phase = %s; phase < %s; phase++) {\n"
                "        for (; kernel < %s_ends[phase]; kernel++)\n"
                "            %s_kernel(t, batch, kernel);\n"
                "        team_wait(team);\n"
                "    }\n"
                "}",
-               prefix, prefix, prefix);
+               prefix, from_any ? "int from, int to" : "int count",
+               from_any ? arena_printf(program->arena, "from, kernel = from ? %s_ends[from - 1] : 0", prefix)
+                        : "0, kernel = 0",
+               from_any ? "to" : "count", prefix, prefix);
+}
+
+void write_c_phases(Emitter *e, const Program *program, Writer *out) {
+    const char *prefix = program->prefix, *phases = names_upper(e->arena, prefix);
+    write_kernel_choice(e, program, out);
+    write_line(out, "\nenum { %s_PHASES = %d };", phases, program->phases.count);
+    write_ends(program, phases, out);
+    write_phase_loop(program, program == e->programs[PROGRAM_TRAIN] && plan_exchanges(e->plan), out);
 }

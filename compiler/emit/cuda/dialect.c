@@ -3,6 +3,7 @@
 #include "emit/cuda/patch.h"
 #include "emit/cuda/places.h"
 #include "emit/cuda/product.h"
+#include "emit/kernel/exchanges.h"
 #include "emit/kernel/function.h"
 #include "emit/kernel/library.h"
 #include "emit/kernel/row.h"
@@ -248,6 +249,17 @@ static void write_train_shard(Writer *out) {
                     "}\n");
 }
 
+/* Of a shard that stops for sums over all of them. */
+static void write_train_between(Emitter *e, Writer *out) {
+    write_line(out, "static Recorded update_launches;\n"
+                    "static AmongPeers among;\n");
+    write_exchanges(e, out);
+    write_line(out, "// phases from .. to - 1 of the shard that the clock shows\n"
+                    "static const char *train_between(const MtcRun *run, int from, int to) {\n"
+                    "    return launch_between<Train>(run, from, to);\n"
+                    "}\n");
+}
+
 /* Launches of a shard are recorded when they are first asked for. */
 static const char *prepares(const Emitter *e) {
     const Program *train = e->programs[PROGRAM_TRAIN];
@@ -258,8 +270,10 @@ static const char *prepares(const Emitter *e) {
 
 static void write_release(const Emitter *e, Writer *out) {
     write_open(out, "static void release() {");
+    if (e->module->shards && !plan_exchanges(e->plan))
+        write_line(out, "shard_launches.release();");
     if (e->module->shards)
-        write_line(out, "shard_launches.release();\nupdate_launches.release();\namong.release();");
+        write_line(out, "update_launches.release();\namong.release();");
     else
         write_line(out, "schedule.release();");
     write_line(out, "repeated.release();");
@@ -275,7 +289,9 @@ static void step_section(Emitter *e, Writer *out) {
     write_parts(e, out);
     if (e->module->decode)
         write_line(out, "static Recorded recorded; // the launches of a token\n");
-    if (shards)
+    if (plan_exchanges(e->plan))
+        write_train_between(e, out);
+    else if (shards)
         write_train_shard(out);
     else
         write_train(out);
@@ -301,24 +317,25 @@ static void step_section(Emitter *e, Writer *out) {
 }
 
 static void updating(Emitter *e, Writer *out) {
-    (void)e;
-    write_line(out, "\n// once the sums are those of all shards\n"
-                    "static const char *update(const MtcRun *run) {\n"
-                    "    return replay_update<Update>(update_launches, run);\n"
-                    "}\n"
-                    "\n"
-                    "static const char *add_sums(void *to, const void *from, int64_t count) {\n"
-                    "    return add_reals(to, from, count);\n"
-                    "}\n"
-                    "\n"
-                    "static const char *add_sums_over_peers(const MtcPeers *peers) {\n"
-                    "    return add_over_peers(peers);\n"
-                    "}\n"
-                    "\n"
-                    "// steps of which each GPU computes one shard\n"
-                    "static const char *train_among(const MtcRun *run, const MtcPeers *peers, int64_t steps) {\n"
-                    "    return among.train<Train, Update>(run, peers, steps);\n"
-                    "}");
+    write_line(out,
+               "\n// once the sums are those of all shards\n"
+               "static const char *update(const MtcRun *run) {\n"
+               "    return replay_update<Update>(update_launches, run);\n"
+               "}\n"
+               "\n"
+               "static const char *add_sums(void *to, const void *from, int64_t count) {\n"
+               "    return add_reals(to, from, count);\n"
+               "}\n"
+               "\n"
+               "static const char *add_sums_over_peers(const MtcPeers *peers, size_t offset, size_t bytes) {\n"
+               "    return add_over_peers(peers, offset, bytes);\n"
+               "}\n"
+               "\n"
+               "// steps of which each GPU computes one shard\n"
+               "static const char *train_among(const MtcRun *run, const MtcPeers *peers, int64_t steps) {\n"
+               "    return among.train<Train, Update>(run, peers, steps%s);\n"
+               "}",
+               plan_exchanges(e->plan) ? ", exchange_table" : "");
 }
 
 static void evaluation(Emitter *e, Writer *out) {

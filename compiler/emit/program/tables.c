@@ -436,13 +436,25 @@ static void write_flat(const Emitter *e, Writer *out) {
         write_line(out, ".needs_all_sums = true,");
 }
 
+/* Of shards that stop for sums of all. */
+static void write_stops(const Plan *plan, Writer *out) {
+    write_line(out, ".exchanges = %d,\n.exchange = exchange_table,", plan_exchanges(plan));
+    write_line(out, ".values_offset = %lld,\n.values_bytes = %lld,",
+               (long long)(plan->weight_bytes + plan->state_bytes), (long long)plan->value_bytes);
+    write_line(out, ".train_between = train_between,");
+}
+
 static void write_shards(Emitter *e, Writer *out) {
     const Module *module = e->module;
     const PlanSums sums = plan_sums(e->plan, module);
     write_line(out, ".shards = %d,\n.whole_batch = WHOLE_BATCH,", module->shards);
     write_line(out, ".sums_offset = %lld,\n.sums_bytes = %lld,", (long long)sums.begin,
                (long long)(sums.end - sums.begin));
-    write_line(out, ".train_shard = train_shard,\n.update = update,");
+    if (plan_exchanges(e->plan))
+        write_stops(e->plan, out);
+    else
+        write_line(out, ".train_shard = train_shard,");
+    write_line(out, ".update = update,");
     if (e->plan->flat.bytes)
         write_flat(e, out);
     write_line(out, ".add_sums = add_sums,");

@@ -1,0 +1,24 @@
+#include "emit/kernel/exchanges.h"
+
+#include "emit/kernel/table.h"
+
+void write_exchanges(Emitter *e, Writer *out) {
+    const Program *train = e->programs[PROGRAM_TRAIN];
+    RowTable table = {.arena = e->arena};
+    for (int p = 0; p < train->phases.count; p++)
+        for (int k = 0; k < train->phases.at[p].kernels.count; k++) {
+            const Kernel *kernel = train->phases.at[p].kernels.at[k];
+            if (!kernel_waits_for_shards(kernel))
+                continue;
+            const Buffer *part = plan_buffer(e->plan, kernel->operands[0]);
+            table_row(&table, part->label);
+            table_number(&table, NULL, p);
+            table_number(&table, NULL, part->offset);
+            table_number(&table, NULL, type_elements(&part->type));
+        }
+    if (!table.rows.count)
+        return;
+    write_line(out, "// before a phase, so many numbers at a place of the arena become their sums over all shards");
+    write_table(&table, "static const MtcExchange exchange_table[]", out);
+    write_blank(out);
+}
