@@ -27,7 +27,7 @@ enum {
     CLI_EXPORT = 256,
     CLI_QUANTIZE = 512,
     CLI_RUNS = CLI_TRAIN | CLI_EVAL | CLI_PREDICT | CLI_GENERATE | CLI_BENCH | CLI_PROFILE | CLI_QUANTIZE,
-    CLI_TOGETHER = CLI_TRAIN | CLI_EVAL | CLI_BENCH /* of several processes, all work */
+    CLI_TOGETHER = CLI_TRAIN | CLI_EVAL | CLI_BENCH | CLI_PROFILE /* of several processes, all work */
 };
 
 static const struct Command {

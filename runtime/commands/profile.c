@@ -3,7 +3,11 @@
 #include "base/line.h"
 #include "commands/bench.h"
 #include "commands/members.h"
+#include "commands/own_steps.h"
 #include "commands/rates.h"
+#include "commands/together.h"
+#include "ranks/nccl.h"
+#include "ranks/ranks.h"
 #include "session/finite.h"
 #include "session/library.h"
 #include "session/run.h"
@@ -30,8 +34,10 @@ typedef struct Profile {
     MtcStepTimes step;
     double bandwidth, flops[MTC_MATHS]; /* the device's peaks, a second; 0: not known */
     bool real_data;
-    double *seconds; /* of each kernel */
+    double *seconds; /* of each kernel; of a batch in shards, of one of them */
     double sum;
+    double
+        *own; /* of each rank, a step of its shards and the update, without the others; NULL: the batch has no shards */
 } Profile;
 
 /* A row of the table: a kernel, or those that are the same in layer after layer. */
@@ -42,12 +48,6 @@ typedef struct Row {
 } Row;
 
 /* ---- measuring ---- */
-
-/* The clock at the first step of an epoch, whose order is on the device: a whole batch, wherever training stands. */
-static const char *set_clock(MtcSession *session) {
-    const int64_t clock[3] = {session->at.step, 0, 0};
-    return mtc_upload(session->clock, clock, sizeof clock);
-}
 
 /* Every value as a step leaves it: a kernel that works in place drifts away when it runs again and again. A step that is
  * long is made before some kernels only. */
@@ -95,7 +95,7 @@ static const char *time_kernels(Profile *profile, double *seconds) {
     MtcEvent *event[2] = {NULL, NULL};
     const char *error = mtc_event_new(&event[0]);
     error = error ? error : mtc_event_new(&event[1]);
-    error = error ? error : set_clock(session);
+    error = error ? error : mtc_begin_epoch(session);
     for (int k = 0; k < session->model->kernels && !error; k++) {
         mtc_meter_part(&session->meter, "profiling kernels", k, session->model->kernels);
         error = time_kernel(profile, &run, k, event, seconds);
@@ -117,6 +117,9 @@ static int measure_kernels(Profile *profile, const MtcOptions *options) {
         code = mtc_no_memory(&session->fault, (size_t)options->runs * sizeof *seconds, "times");
     if (!code)
         code = mtc_device_fault(session, time_kernels(profile, seconds), "profiling");
+    code = mtc_ranks_ready(&session->fault, code);
+    if (!code)
+        code = mtc_measure_own_steps(session, &profile->step, &profile->own);
     free(seconds);
     return code;
 }
@@ -387,11 +390,30 @@ static void print_sum(const MtcGrid *grid, const char *name, double seconds, con
     mtc_grid_row(grid, &line, rest);
 }
 
+/* What a rank waits for the others beside its own work, which their sums take too. */
+static double waited(const Profile *profile, int rank) {
+    const double seconds = profile->step.median - profile->own[rank];
+    return seconds > 0 ? seconds : 0;
+}
+
+static void print_ranks(const Profile *profile, const MtcGrid *grid) {
+    char name[32], rest[96];
+    for (int rank = 0; rank < mtc_rank_count(); rank++) {
+        snprintf(name, sizeof name, mtc_rank_count() > 1 ? "work of rank %d" : "work", rank);
+        snprintf(rest, sizeof rest, "  its shards and the update; %.2f us for sums and for others",
+                 1e6 * waited(profile, rank));
+        print_sum(grid, name, profile->own[rank], mtc_rank_count() > 1 ? rest : "  all shards and the update");
+    }
+}
+
 static void print_sums(const Profile *profile, const MtcGrid *grid) {
     char phases[64];
     snprintf(phases, sizeof phases, "  all phases, %s", profile->session->model->schedule);
     printf("\n");
-    print_sum(grid, "sum", profile->sum, "  of the kernels, each launched alone");
+    print_sum(grid, "sum", profile->sum,
+              profile->own ? "  of a shard's kernels, each launched alone" : "  of the kernels, each launched alone");
+    if (profile->own)
+        print_ranks(profile, grid);
     print_sum(grid, (size_t)grid->name < strlen(WHOLE_STEP) ? "step" : WHOLE_STEP, profile->step.median, phases);
 }
 
@@ -468,6 +490,16 @@ static void add_peaks(MtcText *text, const Profile *profile) {
     mtc_text_add(text, "}");
 }
 
+/* ,"shards":4,"ranks":[{"us_own":812.5,"us_waited":104.1}] */
+static void add_ranks(MtcText *text, const Profile *profile) {
+    mtc_add_count(text, "shards", profile->session->model->shards);
+    mtc_text_add(text, ",\"ranks\":[");
+    for (int rank = 0; rank < mtc_rank_count(); rank++)
+        mtc_text_add(text, "%s{\"us_own\":%.9g,\"us_waited\":%.9g}", rank ? "," : "", 1e6 * profile->own[rank],
+                     1e6 * waited(profile, rank));
+    mtc_text_add(text, "]");
+}
+
 static void print_json(const Profile *profile) {
     const MtcSession *session = profile->session;
     MtcText text = {NULL, 0, 0};
@@ -482,6 +514,8 @@ static void print_json(const Profile *profile) {
         add_peaks(&text, profile);
     mtc_add_number(&text, "us_per_step", 1e6 * profile->step.median);
     mtc_add_number(&text, "us_sum", 1e6 * profile->sum);
+    if (profile->own)
+        add_ranks(&text, profile);
     mtc_text_add(&text, ",\"kernels\":[");
     for (int k = 0; k < session->model->kernels; k++)
         add_kernel(&text, profile, k);
@@ -491,40 +525,51 @@ static void print_json(const Profile *profile) {
 
 static int print_profile(Profile *profile, const MtcOptions *options) {
     find_peaks(profile, mtc_chosen_device(options));
+    if (mtc_rank())
+        return 0;
     if (!options->json)
         return print_kernel_table(profile, options->top);
     print_json(profile);
     return 0;
 }
 
-/* The kernels of a shard and those of the update are run by two programs. */
-static int check_shards(MtcFault *fault, const MtcModel *model) {
-    if (!model->shards)
-        return 0;
-    mtc_fail(fault, MTC_USAGE, "profile measures steps of whole batches, and this program computes them in %d shards",
-             model->shards);
-    mtc_note(fault, "compile the model without --shards to profile it");
-    return fault->code;
+static int profile_session(Profile *profile, const MtcOptions *options) {
+    int code = measure_kernels(profile, options);
+    return code ? code : print_profile(profile, options);
 }
 
-int mtc_command_profile(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
-    Profile profile;
-    memset(&profile, 0, sizeof profile);
-    int code = check_shards(fault, model);
+/* All ranks are ready, or none goes on. */
+static int open_profile(MtcFault *fault, const MtcModel *model, const MtcOptions *options, Profile *profile) {
+    int code = mtc_check_ranks(fault, model, options->program, mtc_rank_count());
     if (!code)
-        code = mtc_open_trial(fault, model, options, &profile.session, &profile.real_data);
-    if (!code && mtc_needs_device_data(profile.session)) {
-        *fault = profile.session->fault;
+        code = mtc_open_trial(fault, model, options, &profile->session, &profile->real_data);
+    if (!code && mtc_needs_device_data(profile->session)) {
+        *fault = profile->session->fault;
         code = fault->code;
     }
+    code = mtc_ranks_ready(fault, code);
+    return code ? code : mtc_agree(fault, profile->session, options);
+}
+
+int mtc_command_profile(MtcFault *fault, const MtcModel *model, const MtcOptions *given) {
+    MtcOptions options = *given;
+    Profile profile;
+    bool waited_for = false;
+    memset(&profile, 0, sizeof profile);
+    int code = mtc_join_others(fault, model, given, true, &waited_for);
+    if (code || waited_for)
+        return code;
+    code = mtc_quiet_other_ranks(fault, &options);
+    if (!code)
+        code = open_profile(fault, model, &options, &profile);
     if (!code) {
-        code = measure_kernels(&profile, options);
-        if (!code)
-            code = print_profile(&profile, options);
+        code = profile_session(&profile, &options);
         if (code)
             *fault = profile.session->fault;
     }
+    mtc_nccl_leave(code != 0);
     free(profile.seconds);
+    free(profile.own);
     mtc_destroy(profile.session);
     return code;
 }

@@ -256,6 +256,21 @@ const char *mtc_train_steps(MtcSession *session, const MtcRun *run, int64_t step
     return error || !session->shards->ranks ? error : mtc_await_rank_sums(session, session->shards->ranks);
 }
 
+const char *mtc_train_own_steps(MtcSession *session, const MtcRun *run, int64_t steps) {
+    MtcShards *shards = session->shards;
+    MtcRankSums *ranks = shards ? shards->ranks : NULL;
+    if (shards)
+        shards->ranks = NULL;
+    const char *error = mtc_train_steps(session, run, steps);
+    if (shards)
+        shards->ranks = ranks;
+    return error;
+}
+
+const char *mtc_choose_first_shard(MtcSession *session) {
+    return session->shards ? choose_shard(session, 0) : NULL;
+}
+
 int mtc_check_shards(MtcSession *session) {
     return session->shards && session->shards->ranks ? mtc_check_rank_sums(session, session->shards->ranks) : 0;
 }

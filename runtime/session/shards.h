@@ -11,6 +11,9 @@ void mtc_shards_free(MtcSession *session);
 
 /* Enqueues so many steps, of the data of `run`. */
 const char *mtc_train_steps(MtcSession *session, const MtcRun *run, int64_t steps);
+/* The same without the others' sums: what this rank's work takes. */
+const char *mtc_train_own_steps(MtcSession *session, const MtcRun *run, int64_t steps);
+const char *mtc_choose_first_shard(MtcSession *session); /* where the batch has shards */
 /* Behind steps that have ended: a fault where a rank was waited for in vain. */
 int mtc_check_shards(MtcSession *session);
 /* One step without its update, and of each shard the phases 0 .. phase: for the NaN diagnosis. `look` is called behind each shard;

@@ -29,12 +29,12 @@ atexit.register(shutil.rmtree, PLACE, ignore_errors=True)
 SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1", "TMPDIR": PLACE, "PMIX_MCA_gds": "hash"}
 
 
-def command(program, ranks, *flags):
+def processes(program, ranks, *flags):
     return ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), program.path, *map(str, flags)]
 
 
-def run(program, ranks, folder, *flags, code=0):  # noqa: F811
-    words = command(program, ranks, "--data", folder, *flags)
+def run(program, ranks, folder, *flags, code=0, command="train"):  # noqa: F811
+    words = processes(program, ranks, command, "--data", folder, *flags)
     done = subprocess.run(words, cwd=folder, env={**os.environ, **SETTINGS}, capture_output=True, text=True, timeout=120)
     assert done.returncode == code, done.stdout + done.stderr
     return done
@@ -88,12 +88,21 @@ def test_rank_0_speaks_for_all(compile_model, folder):  # noqa: F811
     assert done.stdout.count("dry run") == 1 and done.stdout.count("nothing was saved") == 1
 
 
+def test_profile_shows_who_waits_for_whom(compile_model, folder):  # noqa: F811
+    """By rank 0 alone, of both."""
+    program = compile_model(MODELS["convolution"], "--shards", 2)
+    told, = map(json.loads, run(program, 2, folder, "--runs", 2, "--json", command="profile").stdout.splitlines())
+    assert len(told["ranks"]) == 2 and all(rank["us_own"] > 0 and rank["us_waited"] >= 0 for rank in told["ranks"])
+    shown = run(program, 2, folder, "--runs", 2, command="profile").stdout
+    assert all(f"work of rank {rank}" in shown for rank in (0, 1)) and "us for sums and for others" in shown
+
+
 def test_other_commands_are_done_once(compile_model, folder):  # noqa: F811
     program = compile_model(MODELS["updates"], "--shards", 2)
     program("--data", ".", "--limit-steps", 2, "--save", "w", "--quiet", cwd=folder)
     data = ["--data", folder]
     for words, told in (["eval", "--load", "w", "--split", "train", *data], "46 examples"), (["info", "w"], "tensors"), (["help"], "usage:"):
-        words = command(program, 2, *words)
+        words = processes(program, 2, *words)
         done = subprocess.run(words, cwd=folder, env={**os.environ, **SETTINGS}, capture_output=True, text=True, timeout=60)
         alone = program(*words[words.index(program.path) + 1:], cwd=folder)
         assert done.returncode == 0 and told in done.stdout and done.stdout == alone.stdout, done.stdout + done.stderr
@@ -101,7 +110,7 @@ def test_other_commands_are_done_once(compile_model, folder):  # noqa: F811
 
 def test_limits_of_files_that_open_mpi_hangs_at_are_refused(compile_model, folder):  # noqa: F811
     program = compile_model(MODELS["updates"], "--shards", 2)
-    words = shlex.join(map(str, command(program, 2, "--data", folder, "--limit-steps", 2)))
+    words = shlex.join(map(str, processes(program, 2, "--data", folder, "--limit-steps", 2)))
     done = subprocess.run(["sh", "-c", f"ulimit -f 1000; exec {words}"], cwd=folder, env={**os.environ, **SETTINGS},
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == UNAVAILABLE and "Open MPI needs files of 5 MiB" in done.stderr, done.stderr
@@ -198,7 +207,7 @@ def runs(pid):
 
 def begun(program, folder, *flags):  # noqa: F811
     """mpirun with two ranks, once they have saved w, and their processes."""
-    words = command(program, 2, "--data", folder, "--save", "w", "--quiet", *flags)
+    words = processes(program, 2, "--data", folder, "--save", "w", "--quiet", *flags)
     job = subprocess.Popen(words, cwd=folder, env={**os.environ, **SETTINGS}, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
     while not (folder / "w").exists() and time.monotonic() < until:

@@ -188,9 +188,14 @@ def test_a_batch_in_shards_is_the_batch_on_a_gpu(compile_model, folder, name):
 
 
 @pytest.mark.quick
-def test_profile_measures_whole_batches(compile_model, folder):
-    done = compile_model(MODELS["updates"], "--shards", 2)("profile", "--data", ".", cwd=folder, check=False)
-    assert done.returncode == 64 and "compile the model without --shards" in done.stderr
+@pytest.mark.parametrize("name", ["updates", "whole statistics"])
+def test_profile_measures_a_shard_and_the_work_of_all(compile_model, folder, name):
+    program = compile_model(MODELS[name], "--shards", 2)
+    told = json.loads(program("profile", "--data", ".", "--runs", 2, "--json", cwd=folder).stdout)
+    own, = told["ranks"]
+    assert told["shards"] == 2 and told["batch"] == 5 and told["us_per_step"] > 0 and own["us_own"] > 0
+    shown = program("profile", "--data", ".", "--runs", 2, cwd=folder).stdout
+    assert "of a shard's kernels, each launched alone" in shown and re.search(r"^work +[\d.]+  all shards and the update$", shown, re.M)
 
 
 @pytest.mark.quick
