@@ -79,6 +79,7 @@ def test_warnings_name_the_users_line(monkeypatch):
     assert told[0].filename == __file__
 
 
+@pytest.mark.full  # a training of ten epochs: vector code saves more than it takes to compile
 def test_the_tutorial_as_it_stands(data, tmp_path):  # noqa: F811
     script = ROOT / "examples" / "tutorial_mnist.py"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "MTC_DATA_DIR": str(data[0]), "CUDA_VISIBLE_DEVICES": "",
