@@ -233,7 +233,7 @@ train {
   optimizer = sgd(0.1)
 }
 """
-    for count, memory in ((100, "__constant__"), (3000, "__device__ const")):
+    for count, memory in ((100, "__constant__"), (2050, "__device__ const")):
         source = emit("cu", vectors.replace("COUNT", str(count)))
         assert re.search(rf"^static {memory} Places<unsigned, {count + 1}, 1> \w+_terms\(", source, re.M)
     assert "in units of 256 bytes" in source

@@ -53,34 +53,35 @@ struct Mailbox {
     short expected, phase;
 };
 static pthread_mutex_t postman = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t delivered[16]; // to a block
 
 static void open_mailbox(Mailbox *box) {
     *box = {};
 }
-static void count_mail(Mailbox *box, int bytes, int expected) {
+static void count_mail(Mailbox *box, int bytes, int expected, int owner) {
     box->missing += bytes;
     box->expected += expected;
     if (box->expected && !box->missing) {
         box->expected = 0;
         box->phase ^= 1;
+        pthread_cond_broadcast(&delivered[owner]);
     }
 }
 static void expect_mail(Mailbox *box, int bytes) {
     pthread_mutex_lock(&postman);
-    count_mail(box, bytes, 1);
+    count_mail(box, bytes, 1, block);
     pthread_mutex_unlock(&postman);
 }
 static void await_mail(Mailbox *box, int phase) {
-    for (bool done = false; !done; sched_yield()) {
-        pthread_mutex_lock(&postman);
-        done = box->phase != phase;
-        pthread_mutex_unlock(&postman);
-    }
+    pthread_mutex_lock(&postman);
+    while (box->phase == phase)
+        pthread_cond_wait(&delivered[block], &postman);
+    pthread_mutex_unlock(&postman);
 }
 template <class T> void mail(float *to, T value, Mailbox *box, int other) {
     pthread_mutex_lock(&postman);
     memcpy(in_block(to, other), &value, sizeof value);
-    count_mail(in_block(box, other), -(int)sizeof value, 0);
+    count_mail(in_block(box, other), -(int)sizeof value, 0, other);
     pthread_mutex_unlock(&postman);
 }
 static float sigmoid(float x) {
@@ -157,6 +158,7 @@ template <class Shape> void launch(Data<Shape> &data, int together) {
     pthread_barrier_init(&cluster_barrier, nullptr, blocks * THREADS);
     for (int b = 0; b < blocks; b++) {
         pthread_barrier_init(&block_barrier[b], nullptr, THREADS);
+        pthread_cond_init(&delivered[b], nullptr);
         memory[b] = (char *)aligned_alloc(1024, all);
         memset(memory[b], 0xff, all);
         for (int t = 0; t < THREADS; t++)

@@ -118,7 +118,7 @@ def test_who_shares(cell, units, more, blocks, tmp_path):
 def test_on_the_host(tmp_path):
     """Blocks that share the units out, without a GPU: what one block has of them, and the same bits where each works apart; within
     the shared memory that there is, of any number of units."""
-    flags = ["-std=c++17", "-O1", "-Wno-unknown-pragmas", "-ffp-contract=off", "-I", ROOT / "kernels_lib"]
+    flags = ["-std=c++17", "-O0", "-Wno-unknown-pragmas", "-ffp-contract=off", "-I", ROOT / "kernels_lib"]
     subprocess.run(["g++", *flags, "-o", tmp_path / "host", ROOT / "tests/kernels/recurrent_host.cpp", "-lpthread"], check=True)
     memory, *cases = subprocess.run([tmp_path / "host"], check=True, capture_output=True, text=True).stdout.splitlines()
     together, apart = map(int, memory.split())
