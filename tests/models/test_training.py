@@ -311,7 +311,7 @@ RUNS = {
 }
 
 
-@pytest.mark.full
+@pytest.mark.vectors
 @pytest.mark.parametrize("text, update, rate", RUNS.values(), ids=RUNS)
 def test_optimizer(text, update, rate, library):
     program = library(f"optimizer = {text}")
@@ -429,7 +429,7 @@ train {{
 """
 
 
-@pytest.mark.full
+@pytest.mark.vectors
 @pytest.mark.parametrize("width", [2, 257, 521, 1024])
 def test_clip_norm_of_any_shape(width, compile_model):
     """A scalar, and a row whose length is a prime number, more than there are parts of a gradient."""
@@ -468,7 +468,7 @@ def test_frozen_weights_may_be_ones_that_the_loss_does_not_need(mtc, tmp_path):
     assert mtc("--emit=plan", tmp_path / "m.mt").returncode == 0
 
 
-@pytest.mark.full
+@pytest.mark.vectors
 @pytest.mark.parametrize("accumulate", [1, 4])
 def test_ema(accumulate, library):
     program = library(f"optimizer = adam(0.01)\n  ema = 0.95\n  accumulate = {accumulate}")

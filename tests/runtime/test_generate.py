@@ -150,7 +150,7 @@ def test_the_graph_of_one_position(name, stage, mtc, tmp_path):
             assert np.allclose(found[0, 0], expected[example, position], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.full
+@pytest.mark.vectors
 @pytest.mark.parametrize("name", MODELS)
 def test_each_position_is_that_of_the_evaluation(name, mtc, tmp_path):
     model = library(mtc, tmp_path, model_of(MODELS[name], TEXT))
