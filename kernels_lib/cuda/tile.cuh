@@ -26,7 +26,7 @@ __host__ __device__ constexpr int smaller(int a, int b) {
  * that it reads few distinct numbers. A thread's rows are `parts` runs of `run_m`, and neighbouring threads' runs lie
  * side by side; columns likewise:
  *
- *     lane:    0000 1111 2222 3333 | 0000 1111 2222 3333      run_m = 4, lanes_m = 4, parts = 2          */
+ *     down:    0000 1111 2222 3333 | 0000 1111 2222 3333      run_m = 4, lanes_m = 4, parts = 2          */
 template <int m_, int n_, int k_, int tm_, int tn_, int first_warp_ = 0> struct Tile {
     static constexpr int m = m_, n = n_, k = k_, tm = tm_, tn = tn_;
     static constexpr int first_warp =
@@ -140,17 +140,20 @@ template <class Product, class Of>
 using Fitted = Tile<Of::m, Of::n, fitted_depth<Product, Of>(), Of::tm, Of::tn, Of::first_warp>;
 
 /* Where the calling thread stands in its tile. Its rows (columns) lie in runs, as above; or APART: those of neighbouring
- * lanes lie side by side, and a thread's own as many rows apart as there are lanes. */
+ * lanes lie side by side, and a thread's own as many rows apart as there are lanes. Lanes go down in pairs before they go
+ * across: shared memory serves a load of 16 bytes a lane in half the time where neighbouring lanes read the same. */
 template <class Tile, bool ROWS_APART = false, bool COLUMNS_APART = false> struct Place {
     static constexpr int run_m = ROWS_APART ? 1 : Tile::run_m, run_n = COLUMNS_APART ? 1 : Tile::run_n;
     int slice, row, column; // the first row and column
 
     __device__ Place() {
         constexpr int warp = Tile::lanes_m * Tile::lanes_n, warps_across = Tile::across / Tile::lanes_n;
+        constexpr int together = Tile::lanes_m % 2 == 0 ? 2 : 1;
         int thread = threadIdx.x % (Tile::down * Tile::across), lane = thread % warp, group = thread / warp;
         slice = threadIdx.x / (Tile::down * Tile::across);
-        row = group / warps_across * Tile::lanes_m * Tile::tm + lane / Tile::lanes_n * run_m;
-        column = group % warps_across * Tile::lanes_n * Tile::tn + lane % Tile::lanes_n * run_n;
+        int down = lane / (together * Tile::lanes_n) * together + lane % together;
+        row = group / warps_across * Tile::lanes_m * Tile::tm + down * run_m;
+        column = group % warps_across * Tile::lanes_n * Tile::tn + lane / together % Tile::lanes_n * run_n;
     }
     /* How far the thread's further rows and columns are from its first. */
     static __device__ constexpr int to_row(int r) {
