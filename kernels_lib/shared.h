@@ -32,13 +32,21 @@ MTC_CONSTANTS(I8_LARGEST = 127, I8_DEEPEST = 0x7fffffff / (I8_LARGEST * I8_LARGE
 
 typedef enum Feed { FEED_STAGED, FEED_PIPELINED, FEED_DIRECT, FEED_DEEP, FEED_THIN } Feed;
 
+/* A thread with so many outputs has no registers for numbers of a panel on their way. */
+MTC_CONSTANTS(LARGE_OUTPUTS = 64);
+
+/* Panels are copied ahead where the block is one slice, and where its threads have many outputs; one panel needs no copies ahead. */
+MTC_AGREED bool is_copied_ahead(int outputs, int slices, long long k, int depth) {
+    return (slices == 1 || (slices < LANES && outputs >= LARGE_OUTPUTS)) && k > (long long)depth;
+}
+
 /* `outputs` of a thread, of which `slices` share a sum over `k`; panels are `depth` deep. `along_k`: both operands lie so; `floats`:
  * both are floats in memory. */
 MTC_AGREED Feed feed_of(int outputs, int slices, long long k, int depth, bool along_k, bool floats) {
-    return outputs == 1                                    ? FEED_THIN
-           : slices >= LANES                               ? (along_k ? FEED_DIRECT : FEED_DEEP)
-           : slices == 1 && floats && k > (long long)depth ? FEED_PIPELINED
-                                                           : FEED_STAGED;
+    return outputs == 1                                           ? FEED_THIN
+           : slices >= LANES                                      ? (along_k ? FEED_DIRECT : FEED_DEEP)
+           : floats && is_copied_ahead(outputs, slices, k, depth) ? FEED_PIPELINED
+                                                                  : FEED_STAGED;
 }
 
 /* The depth of a panel, no deeper than the product: whole steps of k, which the slices share and which keep vectors whole. */
@@ -63,7 +71,7 @@ MTC_AGREED int vector_width(int n) {
 /* Bytes of shared memory for a tile of m x n outputs, tm x tn of a thread, with panels `depth` deep, of which `stages` are under way
  * where they are copied ahead. The sums of slices, and of a side, pass through it too. */
 MTC_AGREED int tile_shared(int m, int n, int depth, int tm, int tn, int slices, long long k, int stages) {
-    bool pipelined = slices == 1 && k > depth;
+    bool pipelined = is_copied_ahead(tm * tn, slices, k, depth);
     int padded = stages * (padded_panel(m, depth) + padded_panel(n, depth));
     int panels = pipelined ? padded : (k <= depth ? 1 : 2) * (m + n) * depth;
     int sums = slices * (m / (tm / vector_width(tm))) * n + THREADS;

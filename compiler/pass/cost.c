@@ -77,21 +77,22 @@ static int fetched_at_once(const Operand *operand) {
 }
 
 /* Instructions of a thread until a number, or four, are on their way to a panel of `lines` lines. `along_k`: of a window the
- * thread knows where it begins, and finds the tap, which is the same for all threads and no work where the panel has a line
- * for each; else it finds out about another window each time. */
-static double fetch_work(const Operand *operand, bool along_k, int lines) {
+ * thread knows where it begins, and finds the tap, of which it copies ahead several fours; it is the same for all threads and no
+ * work where the panel has a line for each; else it finds out about another window each time. */
+static double fetch_work(const Kernel *kernel, const Operand *operand, bool along_k, const Tile *tile, int lines) {
     if (operand->kind != OPERAND_WINDOW)
         return 6;
-    bool one_tap = lines % THREADS == 0 && fetched_at_once(operand) == 1;
-    return !along_k ? 88 : one_tap ? 15 : 43;
+    bool fours = fetched_at_once(operand) == 4, ahead = tile_feed(kernel, tile) == FEED_PIPELINED;
+    double of_one_tap = ahead && fours ? larger((double)lines * tile->k / (4 * THREADS), 1) : 1;
+    return !along_k ? 88 : lines % THREADS == 0 && !fours ? 15 : 13 + 30 / of_one_tap;
 }
 
 static double work_of_a(const Kernel *kernel, const Tile *tile) {
-    return fetch_work(&kernel->a, !kernel->a.transposed, tile->m);
+    return fetch_work(kernel, &kernel->a, !kernel->a.transposed, tile, tile->m);
 }
 
 static double work_of_b(const Kernel *kernel, const Tile *tile) {
-    return fetch_work(&kernel->b, kernel->b.transposed, tile->n);
+    return fetch_work(kernel, &kernel->b, kernel->b.transposed, tile, tile->n);
 }
 
 /* Numbers that the epilogue moves for each output: what it stores, and what it reads that lies like its outputs. */
@@ -173,19 +174,30 @@ static Cost direct_cost(const Kernel *kernel, const Tile *tile, const Machine *m
                   .working = larger(thread * THREADS / ISSUED, traffic) + epilogue_cycles(kernel, tile)};
 }
 
+/* Of threads with 32 outputs, a block alone has so much longer, by what its threads wait for a step's numbers and for each other; a
+ * second one fills in. As measured on an H200; with more outputs a block is alone in any case. */
+static double alone_work(const Tile *tile) {
+    int outputs = tile->tm * tile->tn;
+    return outputs >= 32 && outputs < 48 ? 0.29 : 0;
+}
+
 /* 64 bytes from L2 a cycle and multiprocessor; the panels' numbers on their way, filled up; an ordered sum over slices.
- * Copies ahead hide the time of further panels; those that pass through registers are waited for. */
+ * Copies ahead hide the time of further panels, a third less well where slices leave each thread few steps of one; panels that
+ * pass through registers are waited for. */
 static Cost panel_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     bool ahead = tile_feed(kernel, tile) == FEED_PIPELINED;
     int64_t deep = ahead ? tile->k : panel_depth(kernel->k, tile->slices, tile->k), panels = divide_up(kernel->k, deep);
     double steps = (double)(panels * deep), outputs = (double)tile->m * tile->n;
     double fetches = tile->m * work_of_a(kernel, tile) / fetched_at_once(&kernel->a) +
                      tile->n * work_of_b(kernel, tile) / fetched_at_once(&kernel->b);
-    double arithmetic = steps * (outputs / register_reuse(tile, machine) / machine->lanes + fetches / ISSUED);
+    double multiply = steps * outputs / register_reuse(tile, machine) / machine->lanes;
+    double alone = ahead ? alone_work(tile) * multiply : 0, few_steps = ahead && tile->slices > 1 ? 1.3 : 1;
+    double arithmetic = few_steps * multiply - alone + steps * fetches / ISSUED;
     double traffic = steps * (tile->m + tile->n) * sizeof(float) / 64;
     double combine = tile->slices > 1 ? 40 + 4.0 * tile->slices * outputs / THREADS : 0;
     double turning = ahead ? 0 : turning_cycles(kernel, tile), barriers = 145.0 * (double)panels;
-    return (Cost){.waiting = machine->latency * (1 + (ahead ? 0 : FURTHER_ROUND * (double)(panels - 1))),
+    double further = ahead ? 2 * alone : machine->latency * FURTHER_ROUND * (double)(panels - 1);
+    return (Cost){.waiting = machine->latency + further,
                   .working =
                       larger(arithmetic, traffic) + combine + turning + barriers + epilogue_cycles(kernel, tile)};
 }
@@ -214,7 +226,7 @@ int tile_least_bytes(const Kernel *kernel, const Tile *tile) {
 int tile_resident(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     if (!machine->blocks || is_tensor(tile))
         return machine->resident;
-    int outputs = tile->tm * tile->tn, room = outputs >= 64 ? 1 : outputs >= 32 ? 2 : machine->resident;
+    int outputs = tile->tm * tile->tn, room = outputs >= 48 ? 1 : outputs >= 32 ? 2 : machine->resident;
     int bytes = tile_bytes(kernel, tile), memory = bytes ? machine->multiprocessor_memory / bytes : room;
     room = memory < 1 ? 1 : memory < room ? memory : room;
     return room < machine->resident ? room : machine->resident;

@@ -15,10 +15,11 @@ enum { COLUMN_ROWS = 32, WARP_FLOATS = 1024, DEEPEST_COLUMN = 32 };
     { .m = (m_), .n = (n_), .k = (k_), .tm = (tm_), .tn = (tn_), .slices = (slices_) }
 
 static const Tile tiles[] = {
-    TILE(256, 128, 16, 16, 8, 1), TILE(128, 128, 16, 8, 8, 1), TILE(128, 64, 16, 8, 4, 1), TILE(64, 64, 32, 8, 4, 2),
-    TILE(64, 64, 16, 4, 4, 1),    TILE(32, 64, 32, 4, 4, 2),   TILE(32, 32, 64, 4, 4, 4),  TILE(16, 64, 64, 4, 4, 4),
-    TILE(256, 8, 16, 4, 2, 1),    TILE(128, 16, 16, 4, 2, 1),  TILE(128, 32, 16, 4, 4, 1), TILE(128, 8, 48, 4, 4, 4),
-    TILE(64, 16, 64, 4, 4, 4),    TILE(32, 16, 64, 4, 2, 4),   TILE(16, 32, 64, 4, 4, 8),  TILE(16, 16, 256, 4, 4, 16),
+    TILE(256, 128, 16, 16, 8, 1), TILE(128, 128, 32, 8, 8, 1), TILE(128, 128, 16, 8, 8, 1), TILE(96, 128, 32, 6, 8, 1),
+    TILE(128, 64, 32, 16, 8, 4),  TILE(128, 64, 32, 8, 4, 1),  TILE(128, 64, 16, 8, 4, 1),  TILE(64, 64, 32, 8, 4, 2),
+    TILE(64, 64, 16, 4, 4, 1),    TILE(32, 64, 32, 4, 4, 2),   TILE(32, 32, 64, 4, 4, 4),   TILE(16, 64, 64, 4, 4, 4),
+    TILE(256, 8, 16, 4, 2, 1),    TILE(128, 16, 16, 4, 2, 1),  TILE(128, 32, 16, 4, 4, 1),  TILE(128, 8, 48, 4, 4, 4),
+    TILE(64, 16, 64, 4, 4, 4),    TILE(32, 16, 64, 4, 2, 4),   TILE(16, 32, 64, 4, 4, 8),   TILE(16, 16, 256, 4, 4, 16),
     TILE(16, 4, 64, 4, 4, 64),    TILE(8, 4, 64, 4, 4, 128),   TILE(8, 16, 1, 8, 16, 256),
 };
 
@@ -100,6 +101,23 @@ static bool has_memory(const Kernel *kernel, const Tile *tile, const Machine *ma
     return !machine->blocks || tile_least_bytes(kernel, tile) <= machine->block_memory;
 }
 
+/* Sums of an operand's lines over k are taken by whole threads for each. */
+static bool can_sum_lines(const Kernel *kernel, const Tile *tile) {
+    return !kernel->side || THREADS % (kernel->side_of_b ? tile->n : tile->m) == 0;
+}
+
+static bool reads_windows_along_k(const Kernel *kernel) {
+    return (kernel->a.kind == OPERAND_WINDOW && !kernel->a.transposed) ||
+           (kernel->b.kind == OPERAND_WINDOW && kernel->b.transposed);
+}
+
+/* Beside many outputs, a thread has no registers for numbers of a panel on their way, nor for the places of windows. */
+static bool has_registers_for_panels(const Kernel *kernel, const Tile *tile, Feed feed) {
+    int outputs = tile->tm * tile->tn;
+    bool passing = feed == FEED_STAGED && tile->slices > 1 && outputs >= LARGE_OUTPUTS;
+    return !passing && !(feed == FEED_PIPELINED && outputs > LARGE_OUTPUTS && reads_windows_along_k(kernel));
+}
+
 static bool suits(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     bool whole_columns = (tile->n & (tile->n - 1)) == 0; /* each thread adds up its own */
     Feed feed = tile_feed(kernel, tile);
@@ -109,7 +127,9 @@ static bool suits(const Kernel *kernel, const Tile *tile, const Machine *machine
         return false;
     if (tile->turns)
         return may_take_turns(kernel, tile, machine);
-    if (!has_memory(kernel, tile, machine))
+    if (!has_memory(kernel, tile, machine) || !has_registers_for_panels(kernel, tile, feed))
+        return false;
+    if (feed == FEED_PIPELINED && !tile->warps_m && !can_sum_lines(kernel, tile))
         return false;
     if (feed == FEED_DIRECT)
         return !kernel->side && has_registers(tile);

@@ -32,7 +32,7 @@
  * slice takes every SLICES-th step of k; the slices are added in a fixed order. There are five ways to feed them:
  *
  *     staged      panels of m (or n) lines by k pass through registers to shared memory
- *     pipelined   they are copied there: for floats in memory, and tiles of one slice
+ *     pipelined   they are copied there: for floats in memory, in tiles of one slice or of threads with many outputs
  *     direct      few outputs and long k, along which both operands lie: from memory to the registers of the one thread
  *                 that uses them, four steps of k at a time
  *     deep        the same of any operands, a step of k at a time
@@ -71,7 +71,7 @@ __device__ void matmul_on_cores(int i0, int j0, const A &a, const B &b, char *sh
     else if constexpr (feed == FEED_DEEP)
         matmul_deep<Product, Tile>(i0, j0, lines_a, lines_b, (float *)shared, gate, out);
     else if constexpr (feed == FEED_PIPELINED)
-        matmul_pipelined<Product, Tile>(i0, j0, lines_a, lines_b, (float *)shared, gate, out, side);
+        matmul_pipelined<Product, PipelinedTile<Tile>>(i0, j0, lines_a, lines_b, (float *)shared, gate, out, side);
     else
         matmul_staged<Product, Fitted<Product, Tile>>(i0, j0, lines_a, lines_b, (float *)shared, gate, out, side);
 }

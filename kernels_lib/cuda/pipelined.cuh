@@ -1,5 +1,5 @@
 /* Products whose panels are copied from memory to shared memory without passing through registers: of up to STAGES panels
- * one is multiplied while the others are on their way. For floats in memory and tiles that need the whole block.
+ * one is multiplied while the others are on their way. For floats in memory.
  *
  *     panel            0   1   2   3   4   5
  *     copies begin     |---|---|---|
@@ -10,6 +10,11 @@
 #include "cuda/operand.cuh"
 #include "cuda/outputs.cuh"
 #include <cuda_pipeline.h>
+
+/* Of the panel at line0 and k0, nothing lies beyond the operand. */
+template <int COUNT, int K, int WIDTH, int DEPTH> __device__ bool is_whole(int line0, int k0) {
+    return (COUNT % WIDTH == 0 || line0 + WIDTH <= COUNT) && (K % DEPTH == 0 || k0 + DEPTH <= K);
+}
 
 /* WIDTH lines of an operand by DEPTH steps of k, in one of three ways:
  *
@@ -25,7 +30,6 @@ template <class Lines, int COUNT, int K, int WIDTH, int DEPTH, bool LINE_MAJOR> 
     static constexpr int width = four ? 4 : 1, GROUP = line_major ? DEPTH / 4 : DEPTH % 16 == 0 ? 16 : 8;
     static constexpr int pitch = line_major ? DEPTH + PAD : WIDTH + (by_k ? PAD : 0);
     static constexpr int floats = pitch * (line_major ? WIDTH : DEPTH);
-    static constexpr int vectors = WIDTH * DEPTH / width, copies = divide_up(vectors, THREADS);
 
     static __device__ constexpr int rotation(int) {
         return 0;
@@ -37,9 +41,9 @@ template <class Lines, int COUNT, int K, int WIDTH, int DEPTH, bool LINE_MAJOR> 
      * its first copy, and how far copy q lies from that. */
     static constexpr int line_width = by_k ? 1 : width, k_width = by_k ? width : 1;
     static constexpr int all = WIDTH / line_width, most = by_k ? THREADS / GROUP : THREADS;
-    static constexpr int lines = all < most ? all : most, steps = THREADS / lines * k_width;
-    static_assert(THREADS % lines == 0 && all % lines == 0 && DEPTH % (by_k ? GROUP * k_width : 1) == 0,
-                  "all threads copy the same way");
+    static constexpr int lines = smaller(all & -all, most), steps = THREADS / lines * k_width;
+    static constexpr int copies = all / lines * divide_up(DEPTH, steps);
+    static_assert(THREADS % lines == 0 && DEPTH % (by_k ? GROUP * k_width : 1) == 0, "all threads copy the same way");
     static __device__ int first_line() {
         return by_k ? threadIdx.x / GROUP % lines : threadIdx.x % lines * line_width;
     }
@@ -64,16 +68,16 @@ template <class Lines, int COUNT, int K, int WIDTH, int DEPTH, bool LINE_MAJOR> 
         for (int q = 0; q < own_lines; q++)
             line[q] = from.line(line0 + first_line() + further_lines(q));
     }
-    /* Begins to copy the panel at step k0 of k to `panel`, an offset in shared memory. */
-    __device__ void copy(int line0, int k0, int panel) const {
+    /* WHOLE: nothing of it lies beyond the operand. */
+    template <bool WHOLE> __device__ void copy_panel(int line0, int k0, int panel) const {
         const float *first = from.at(line[0], from.step(k0 + first_k()));
 #pragma unroll
         for (int q = 0; q < copies; q++) {
             int k = first_k() + further_k(q);
-            if (vectors % THREADS != 0 && k >= DEPTH)
+            if (DEPTH % steps != 0 && k >= DEPTH)
                 continue;
-            bool inside = (COUNT % WIDTH == 0 || line0 + first_line() + further_lines(q) < COUNT) &&
-                          (K % DEPTH == 0 || k0 + k < K);
+            bool inside = WHOLE || ((COUNT % WIDTH == 0 || line0 + first_line() + further_lines(q) < COUNT) &&
+                                    (K % DEPTH == 0 || k0 + k < K));
             const float *number;
             if constexpr (Lines::linear) {
                 number = first + further_lines(q) * Lines::to_next_line() + further_k(q) * Lines::to_next_step();
@@ -87,16 +91,23 @@ template <class Lines, int COUNT, int K, int WIDTH, int DEPTH, bool LINE_MAJOR> 
                                     bytes, inside ? 0 : bytes);
         }
     }
+    /* Begins to copy the panel at step k0 of k to `panel`, an offset in shared memory. */
+    __device__ void copy(int line0, int k0, int panel) const {
+        if (Lines::linear && is_whole<COUNT, K, WIDTH, DEPTH>(line0, k0))
+            copy_panel<true>(line0, k0, panel);
+        else
+            copy_panel<false>(line0, k0, panel);
+    }
 };
 
 template <class Product, class Tile, class A, class B, class Out, class Side, class Gate>
 __device__ void matmul_pipelined(int i0, int j0, const A &a, const B &b, float *shared, Gate &gate, const Out &out,
                                  const Side &side) {
-    // four steps of k at a time take registers: larger tiles have them for one operand, or for none
-    constexpr bool deep = Tile::k % 16 == 0, lines_a = deep && Tile::tm * Tile::tn <= 64;
-    constexpr bool lines_b = deep && Tile::tm * Tile::tn <= 32;
-    using StreamA = Stream<A, Product::M, Product::K, Tile::m, Tile::k, lines_a>;
-    using StreamB = Stream<B, Product::N, Product::K, Tile::n, Tile::k, lines_b>;
+    // four steps of k at a time take registers, which larger tiles have not; but to copy windows otherwise is worse
+    constexpr bool small = Tile::tm * Tile::tn < LARGE_OUTPUTS, windows = !A::linear || !B::linear;
+    constexpr bool lines = Tile::k % 16 == 0 && (small || windows);
+    using StreamA = Stream<A, Product::M, Product::K, Tile::m, Tile::k, lines>;
+    using StreamB = Stream<B, Product::N, Product::K, Tile::n, Tile::k, lines>;
     constexpr int chunks = divide_up(Product::K, Tile::k), panel_a = StreamA::floats;
     constexpr int buffer = panel_a + StreamB::floats, stages = pipelined_stages<Tile>();
     Place<Tile, StreamA::line_major, StreamB::line_major> place;

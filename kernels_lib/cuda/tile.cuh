@@ -82,11 +82,23 @@ template <class Product, class Tile> __host__ __device__ constexpr int product_t
     return divide_up(Product::M, Tile::m) * divide_up(Product::N, Tile::n);
 }
 
+template <class Tile> __host__ __device__ constexpr int pipelined_panel() {
+    return (padded_panel(Tile::m, Tile::k) + padded_panel(Tile::n, Tile::k)) * (int)sizeof(float);
+}
+
+/* The tile with panels so deep that MOST_SHARED has room for two: slices have the same steps of k, however deep panels are. */
+template <class Of> __host__ __device__ constexpr auto pipelined_tile() {
+    using Half = Tile<Of::m, Of::n, Of::k / 2, Of::tm, Of::tn, Of::first_warp>;
+    if constexpr (2 * pipelined_panel<Of>() <= MOST_SHARED)
+        return Of();
+    else
+        return pipelined_tile<Half>();
+}
+template <class Of> using PipelinedTile = decltype(pipelined_tile<Of>());
+
 /* Of the tile's panels, as many as MOST_SHARED has room for. */
 template <class Tile> __device__ constexpr int pipelined_stages() {
-    constexpr int panel = (padded_panel(Tile::m, Tile::k) + padded_panel(Tile::n, Tile::k)) * (int)sizeof(float);
-    static_assert(2 * panel <= MOST_SHARED, "a panel must be on its way while another is multiplied");
-    return smaller(STAGES, MOST_SHARED / panel);
+    return smaller(STAGES, MOST_SHARED / pipelined_panel<Tile>());
 }
 
 template <class Tile> __host__ __device__ constexpr int tensor_shared() {
@@ -221,17 +233,18 @@ __device__ void load_steps(const float *panel, int first, int k, float (&v)[4][C
 template <class Tile, class PanelA, class PanelB, class Place>
 __device__ void multiply_lines(const Place &place, const float *a, const float *b, float (&sum)[Tile::tm][Tile::tn]) {
 #pragma unroll
-    for (int k = 0; k < Tile::k; k += 4) {
+    for (int step = 0; step < Tile::k; step += 4 * Tile::slices) {
+        int k = step + 4 * place.slice;
         alignas(16) float x[4][Tile::tm], y[4][Tile::tn];
         load_steps<PanelA, Tile::tm, Tile::run_m, Tile::lanes_m>(a, place.row, k, x);
         load_steps<PanelB, Tile::tn, Tile::run_n, Tile::lanes_n>(b, place.column, k, y);
 #pragma unroll
-        for (int step = 0; step < 4; step++)
+        for (int q = 0; q < 4; q++)
 #pragma unroll
             for (int i = 0; i < Tile::tm; i++)
 #pragma unroll
                 for (int j = 0; j < Tile::tn; j++)
-                    sum[i][j] = fmaf(x[step][i], y[step][j], sum[i][j]);
+                    sum[i][j] = fmaf(x[q][i], y[q][j], sum[i][j]);
     }
 }
 

@@ -3,12 +3,12 @@
 //   step      211 MFLOP in 6 phases
 //   memory    6.9 MB arena (15.0 MB without sharing): weights 24.2 KB, optimizer state 0 B, values 6.9 MB
 //   schedule  graph: 42.0 us a step estimated
-//             (persistent: 37.6 us, but functions of the library take the shared memory that a persistent
+//             (persistent: 38.8 us, but functions of the library take the shared memory that a persistent
 //             kernel keeps for all its phases)
 //
 //   phase 1   x              1,024 tiles
 //             tokens         32 tiles
-//   phase 2   scores         128 tiles
+//   phase 2   scores         320 tiles
 //   phase 3   d_scores       1,024 tiles
 //   phase 4   d_x            128 tiles
 //             to_d_table     320 tiles
@@ -132,9 +132,9 @@ struct scores_tensors {
         begin_at(scores_places[row], x_relu, table, scores_matmul);
     }
 };
-// 128 tiles of 128 x 64 outputs, 8 x 4 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
+// 320 tiles of 128 x 16 outputs, 4 x 2 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
 using scores_product = Product<BATCH * TOKENS, SCORES_COLUMNS, X_COLUMNS>;
-using scores_tile = Tile<128, 64, 16, 8, 4>;
+using scores_tile = Tile<128, 16, 16, 4, 2>;
 constexpr int scores_tiles = product_tiles<scores_product, scores_tile>();
 constexpr int scores_shared_bytes = product_shared<scores_product, scores_tile>();
 static __device__ void scores(const scores_tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
@@ -365,7 +365,7 @@ static __device__ void update_table(const Tensors &t, const Batch &, int tile, c
 using train_1_launch = Phase<Tensors, x, x_tiles, 0>;
 // phase 1 of 6, beside: 32 tiles
 using train_1_beside_1_launch = Beside<Tensors, tokens, tokens_tiles, 0>;
-// phase 2 of 6: 128 tiles, launched 2 times
+// phase 2 of 6: 320 tiles, launched 2 times
 using train_2_launch = Phase<scores_tensors, scores, scores_tiles, scores_shared_bytes>;
 // phase 3 of 6: 1,024 tiles
 using train_3_launch = Phase<Tensors, d_scores, d_scores_tiles, d_scores_shared_bytes>;

@@ -9,7 +9,7 @@ from library import Library
 from test_ops_compiled import mtc
 
 SIZES = [(1, 1, 1), (16, 16, 16), (17, 17, 17), (1000, 1, 77), (3000, 8, 5), (5000, 25, 6), (256, 512, 128), (1024, 1024, 1024)]
-LARGE = pytest.param((4096, 4096, 4096), marks=pytest.mark.gpu)
+LARGE = [pytest.param(size, marks=pytest.mark.gpu) for size in [(1001, 1005, 1003), (3136, 512, 4608), (4096, 4096, 4096)]]
 TARGETS = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 LIMIT = 1e-4
 
@@ -36,7 +36,7 @@ train {{
 
 
 @pytest.mark.parametrize("transposed", [False, True], ids=["NN", "NT"])
-@pytest.mark.parametrize("size", [*SIZES, LARGE], ids=lambda size: "x".join(map(str, size)))
+@pytest.mark.parametrize("size", [*SIZES, *LARGE], ids=lambda size: "x".join(map(str, size)))
 @pytest.mark.parametrize("target", TARGETS)
 def test_product_and_gradient(target, size, transposed, tmp_path):
     if target == "cpu" and size[0] > 1024:
