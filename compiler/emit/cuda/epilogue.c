@@ -45,8 +45,14 @@ static bool stores_vectors(Emitter *e, const Kernel *kernel, int lanes) {
     return true;
 }
 
+/* Threads of large tiles write enough for vectors. */
+static bool writes_much(const Kernel *kernel) {
+    return kernel->tile.warps_m ||
+           (product_feed(kernel) == FEED_PIPELINED && kernel->tile.tm * kernel->tile.tn >= LARGE_OUTPUTS);
+}
+
 int epilogue_lanes(Emitter *e, const Kernel *kernel) {
-    int lanes = has_half_numbers(kernel) ? 8 : kernel->tile.warps_m ? 4 : 1;
+    int lanes = has_half_numbers(kernel) ? 8 : writes_much(kernel) ? 4 : 1;
     bool divides = kernel->n % lanes == 0 && kernel->tile.n % lanes == 0 && product_feed(kernel) != FEED_THIN;
     return lanes > 1 && divides && stores_vectors(e, kernel, lanes) ? lanes : 1;
 }
