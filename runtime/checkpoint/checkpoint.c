@@ -153,6 +153,8 @@ typedef struct Writing {
     const MtcState *state;
     const MtcTensor *tensor; /* the one that is being written */
     MtcArchiveWriter *writer;
+    char *room; /* for tensors that files have in another order, one after the other */
+    size_t room_bytes;
 } Writing;
 
 /* Of the tensor's elements from `first` on. */
@@ -178,27 +180,37 @@ static int write_piece(MtcSession *session, void *user, const void *bytes, size_
     return code ? code : mtc_archive_add(writing->fault, writing->writer, bytes, size);
 }
 
-static int gather_piece(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
-    (void)session;
-    memcpy((char *)user + from, bytes, size);
-    return 0;
+/* Memory that was used before need not be cleared by the system again. */
+static int need_room(Writing *writing, size_t bytes) {
+    if (bytes <= writing->room_bytes)
+        return 0;
+    free(writing->room);
+    writing->room = (char *)malloc(bytes);
+    writing->room_bytes = writing->room ? bytes : 0;
+    return writing->room ? 0 : mtc_no_memory(writing->fault, bytes, writing->tensor->name);
 }
 
-/* A tensor that files have in another order needs all of it in memory, twice. */
+/* In the order of files, at the beginning of the room; behind that the tensor is put together, where it comes in pieces. */
+static int permute_piece(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
+    const Writing *writing = (const Writing *)user;
+    const size_t all = mtc_tensor_bytes(writing->tensor);
+    char *together = writing->room + all;
+    (void)session;
+    if (size < all)
+        memcpy(together + from, bytes, size);
+    if (from + size < all)
+        return 0;
+    const void *values = size < all ? together : bytes;
+    mtc_to_file(writing->tensor, values, writing->room);
+    return check_finite(writing, values, 0, mtc_elements(writing->tensor->rank, writing->tensor->dim));
+}
+
 static int write_permuted(Writing *writing) {
     const size_t bytes = mtc_tensor_bytes(writing->tensor);
-    char *values = (char *)malloc(2 * bytes + 1);
-    if (!values)
-        return mtc_no_memory(writing->fault, 2 * bytes, writing->tensor->name);
-    int code = mtc_visit_state(writing->state, writing->tensor, gather_piece, values);
-    if (!code) {
-        mtc_to_file(writing->tensor, values, values + bytes);
-        code = check_finite(writing, values, 0, mtc_elements(writing->tensor->rank, writing->tensor->dim));
-    }
+    int code = need_room(writing, 2 * bytes);
     if (!code)
-        code = mtc_archive_add(writing->fault, writing->writer, values + bytes, bytes);
-    free(values);
-    return code;
+        code = mtc_visit_state(writing->state, writing->tensor, permute_piece, writing);
+    return code ? code : mtc_archive_add(writing->fault, writing->writer, writing->room, bytes);
 }
 
 /* Weights, buffers, then states: the order of a file. NULL ends it; `index` begins at 0. */
@@ -233,7 +245,7 @@ static void describe_blob(MtcBlob *blob, const MtcTensor *tensor) {
 int mtc_checkpoint_write(MtcFault *fault, const MtcState *state, const char *path, const char *base,
                          const char *metadata) {
     const MtcModel *model = state->session->model;
-    Writing writing = {fault, state, NULL, NULL};
+    Writing writing = {.fault = fault, .state = state};
     int count = 0;
     MtcBlob *blob = (MtcBlob *)calloc((size_t)model->tensors + 1, sizeof *blob);
     if (!blob)
@@ -246,6 +258,7 @@ int mtc_checkpoint_write(MtcFault *fault, const MtcState *state, const char *pat
     if (code && !fault->code) /* the device's */
         *fault = state->session->fault;
     mtc_range_end();
+    free(writing.room);
     free(blob);
     return code;
 }
