@@ -6,7 +6,8 @@ FLEX      ?= flex
 BISON     ?= bison
 PROTOC_C  ?= protoc-c
 PYTHON    ?= python3
-PYTEST    ?= $(PYTHON) -m pytest
+# What pytest makes of tests is kept, also where the environment says that Python shall keep nothing: it is 10 s of each worker.
+PYTEST    ?= env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(abspath $(BUILD))/pycache $(PYTHON) -m pytest
 # Tests run side by side, one worker a processor, where pytest-xdist is installed.
 WORKERS   ?= $(shell $(PYTHON) -c 'import xdist, os; print("-n", len(os.sched_getaffinity(0)))' 2>/dev/null)
 CFLAGS    ?= -O2 -g
