@@ -6,6 +6,7 @@
 
 #include "cuda/outputs.cuh"
 #include "cuda/tensor_resident.cuh"
+#include "cuda/tensor_turned.cuh"
 #include "cuda/tensor_walk.cuh"
 #include "cuda/tensor_warp.cuh"
 
@@ -52,14 +53,18 @@ template <class Product, class Tile, class Panel> struct TensorSide<Product, Til
     }
 };
 
-/* Who multiplies: groups of warps where the device has instructions for them. */
+/* Who multiplies: groups of warps where the device has instructions for them, and panels as these read them. */
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+template <class Lines, int COUNT, int K, int WIDTH, class T>
+using PanelOf = std::conditional_t<std::is_same_v<T, float> && TurnedPanel<Lines, COUNT, K, WIDTH>::is_possible,
+                                   TurnedPanel<Lines, COUNT, K, WIDTH>, TensorPanel<Lines, COUNT, K, WIDTH, T>>;
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K>
 using TensorSums = std::conditional_t<sizeof(typename Tile::Element) == 2 || (A_ALONG_K && B_ALONG_K),
                                       GroupSums<Tile, A_ALONG_K, B_ALONG_K>, WarpSums<Tile, A_ALONG_K, B_ALONG_K>>;
 template <class Product, class Tile, class A, class Side>
 constexpr bool is_resident = Resident<Product, Tile, A>::is_possible() && std::is_same_v<Side, NoSide>;
 #else
+template <class Lines, int COUNT, int K, int WIDTH, class T> using PanelOf = TensorPanel<Lines, COUNT, K, WIDTH, T>;
 template <class Product, class Tile, class A, class Side> constexpr bool is_resident = false;
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K> using TensorSums = WarpSums<Tile, A_ALONG_K, B_ALONG_K>;
 #endif
@@ -83,8 +88,8 @@ template <class Product, class Tile, class A, class B, class Out, class Side, cl
 __device__ void matmul_streamed(int i0, int j0, const A &a, const B &b, char *shared, Gate &gate, const Out &out,
                                 const Side &side) {
     using T = typename Tile::Element;
-    using PanelA = TensorPanel<A, Product::M, Product::K, Tile::m, T>;
-    using PanelB = TensorPanel<B, Product::N, Product::K, Tile::n, T>;
+    using PanelA = PanelOf<A, Product::M, Product::K, Tile::m, T>;
+    using PanelB = PanelOf<B, Product::N, Product::K, Tile::n, T>;
     using Sums = TensorSums<Tile, PanelA::along_k, PanelB::along_k>;
     static_assert(Tile::k == PanelA::depth, "a line of a panel is 128 bytes");
     using Walk = typename WalkOf<Product, Tile, A>::Type;
