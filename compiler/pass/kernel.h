@@ -226,6 +226,8 @@ int kernel_row_axes(const Kernel *kernel, const Type *type);
 bool kernel_stores_side(const Kernel *kernel, const Node *stored);
 
 Feed product_feed(const Kernel *kernel);
+/* What it multiplies in, once its operands and extents are known. */
+Math product_math(const Kernel *kernel, Precision precision);
 /* Bytes at whose multiples what a program keeps in memory begins. */
 enum { ARENA_ALIGN = 256 };
 /* Extents of a product below a tensor core's own tile of 16 x 8 x 16 would mostly multiply filler. */

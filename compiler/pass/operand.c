@@ -106,7 +106,7 @@ static Operand operand_of(Fusion *f, Node *contraction, int k) {
 }
 
 /* Sums that tensor cores would mostly fill with filler stay on the others, in full fp32 where tf32 would do. */
-static Math product_math(const Kernel *kernel, Precision precision) {
+Math product_math(const Kernel *kernel, Precision precision) {
     bool computed = kernel->a.computed || kernel->b.computed;
     bool large =
         kernel->m >= LEAST_TENSOR_EXTENT && kernel->n >= LEAST_TENSOR_EXTENT && kernel->k >= LEAST_TENSOR_EXTENT;

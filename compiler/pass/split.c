@@ -107,6 +107,7 @@ static Operand operand_over_rows(Node *value) {
         view = view->in[0];
     bool windows = view->op->cls == OP_VIEW && view->op->attrs & ATTR_SWEEP;
     return (Operand){.kind = windows ? OPERAND_WINDOW : OPERAND_MATRIX,
+                     .value = value,
                      .view = windows ? view : NULL,
                      .buffer = value,
                      .cols = value->type.dim[1]};
@@ -114,7 +115,8 @@ static Operand operand_over_rows(Node *value) {
 
 /* Seconds of the product in slices, each stored, and of their sum. Other kernels of its phase fill about half of what its last
  * wave leaves free. */
-static double seconds_in_slices(const Node *n, int64_t depth, int64_t slices, const Machine *machine) {
+static double seconds_in_slices(const Node *n, Precision precision, int64_t depth, int64_t slices,
+                                const Machine *machine) {
     Kernel product = {.cls = KERNEL_CONTRACT,
                       .batches = slices,
                       .m = n->type.dim[0],
@@ -124,7 +126,7 @@ static double seconds_in_slices(const Node *n, int64_t depth, int64_t slices, co
                       .b = operand_over_rows(n->in[1])};
     product.a.transposed = true;
     product.a.batched = product.b.batched = slices > 1;
-    product.math = math_of_dtype(n->in[0]->type.dtype);
+    product.math = product_math(&product, precision);
     kernel_cut(&product, machine);
     double bytes = slices > 1 ? 2.0 * (double)slices * (double)type_bytes(&n->type) : 0;
     double tile = kernel_tile_seconds(&product, machine), whole_waves = kernel_seconds(&product, machine);
@@ -133,11 +135,11 @@ static double seconds_in_slices(const Node *n, int64_t depth, int64_t slices, co
 }
 
 /* Slices are memory too: twice as many must save something. 1: whole, it is as fast. */
-static int64_t slices_of(const Node *n, int64_t depth, const Machine *machine) {
+static int64_t slices_of(const Node *n, Precision precision, int64_t depth, const Machine *machine) {
     int64_t best = 1, most = smaller(MOST_SLICES, depth / LEAST_DEPTH);
-    double least = seconds_in_slices(n, depth, 1, machine);
+    double least = seconds_in_slices(n, precision, depth, 1, machine);
     for (int64_t slices = 2; slices <= most; slices++) {
-        double seconds = depth % slices ? least : seconds_in_slices(n, depth, slices, machine);
+        double seconds = depth % slices ? least : seconds_in_slices(n, precision, depth, slices, machine);
         if (seconds > 0.93 * least)
             continue;
         best = slices;
@@ -165,7 +167,7 @@ static Node *split_product(Graph *g, Node *n, const Machine *machine) {
     bool over_rows = n->op->cls == OP_CONTRACT && n->type.rank == 2 && n->attr.ta && !n->attr.tb &&
                      n->in[0]->type.rank == 2 && n->in[1]->type.rank == 2;
     int64_t depth = over_rows ? n->in[0]->type.dim[0] : 0;
-    int64_t slices = depth < LONG_SUM ? 1 : slices_of(n, depth, machine);
+    int64_t slices = depth < LONG_SUM ? 1 : slices_of(n, g->module->precision, depth, machine);
     if (slices == 1)
         return NULL;
     Node *in[] = {in_slices(g, n->in[0], slices), in_slices(g, n->in[1], slices)};
