@@ -14,13 +14,14 @@ def widened(patched, holds):
 
 
 @pytest.mark.parametrize("cases", GROUPS[::4], ids=lambda cases: f"{cases[0].id}..{cases[-1].id}")
-def test_operators(cases, tmp_path, monkeypatch):
+def test_operators(cases, compile_model, tmp_path, monkeypatch):
     programs = []
     for name in ("small", "wide"):
         (tmp_path / name).mkdir()
-        programs.append(Compiled("cpu", cases, tmp_path / name))
+        programs.append(Compiled("cpu", cases, tmp_path / name, compile_model))
         widened(monkeypatch, 32)
     small, wide = programs
+    assert small.path.read_bytes() != wide.path.read_bytes()
     assert small.loss == wide.loss and np.array_equal(small.losses, wide.losses)
     for name, gradient in small.gradients.items():
         assert np.array_equal(gradient, wide.gradients[name]), name

@@ -35,8 +35,8 @@ class Compiled:
         model = folder / "group.mt"
         model.write_text(self.group.model())
         self.graph = parse(mtc("--emit=grad", model))["train"]
-        library = compile_model(model, "--shared", *REALS[target], target=target).path
-        self.library = Library(library, np.float64 if target == "cpu" else np.float32)
+        self.path = compile_model(model, "--shared", *REALS[target], target=target).path
+        self.library = Library(self.path, np.float64 if target == "cpu" else np.float32)
         self.fields = list(self.group.fields().values())
         self.library.set_data(self.fields)
         self.reset()
