@@ -4,34 +4,57 @@
  *     scores[j] = scale * sum over c of q[c] * k[j, c]           j <= p; p - j < window if any
  *     out[c]    = sum over j of softmax(scores)[j] * v[j, c]
  *
- *     tile: a head of keys         warps: positions p0, p0 + 8, ...        lanes: numbers of a head
+ *     a head of keys: some tiles, PARTS of its positions       a position: a few lanes, 16 bytes of its key and of its value each
  *
- *             position   0 1 2 3 4 5 6 7 8 9 ...       each warp adds up its own positions under the largest score that
- *             warp       0 1 2 3 4 5 6 7 0 1 ...       it met, four at a time; then the block puts the warps together
+ *             position   0 1 2 3 .. 31 | 32 .. 63 | 64 .. 95 | ...    of 64 numbers in bf16: 8 lanes a position, 32 positions a
+ *             part       0             | 1        | 0        | ...    block; then lanes, warps and parts are put together
  *
- * There is one row to compute, so that all depends on how fast the cache is read: what is read of it serves all queries of
- * the head, PASS of them at a time. If the cache is of Narrow, q is rounded too, as where all positions are computed. */
+ * There is one row to compute, so that all depends on how fast the cache is read: by as many blocks as there is work for, whole lines
+ * at a time; what is read serves all queries of the head, PASS of them at a time. Each adds up its own positions under the largest
+ * score that it met. Parts are left in memory, and the block that comes last puts them together, in their order. If the cache is of
+ * Narrow, q is rounded too, as where all positions are computed. */
 #ifndef MTC_CUDA_ATTENTION_STEP_CUH
 #define MTC_CUDA_ATTENTION_STEP_CUH
 
+#include "cuda/pack.cuh"
 #include "cuda/team.cuh"
+
+/* Parts of so many positions: blocks that have a hundred of them or two, where the cache is full. */
+constexpr int step_parts(int seen) {
+    int parts = 1;
+    while (parts < 8 && parts * 128 < seen)
+        parts *= 2;
+    return parts;
+}
 
 template <class Number_, int LENGTH, int QUERIES, int KEYS, int SIZE, int WINDOW> struct AttentionStep {
     using Number = Number_; // of the cache
     static constexpr int queries = QUERIES, keys = KEYS, size = SIZE, window = WINDOW;
     static constexpr int group = QUERIES / KEYS, row = 2 * KEYS * SIZE;
-    static constexpr int pass = group < 4 ? group : 4;      // queries at a time
-    static constexpr int each = (SIZE + LANES - 1) / LANES; // numbers of a head that a lane holds
-    static constexpr int partial = SIZE + 2;                // of a warp and a query: largest score, weights, values
+    static constexpr int pass = group < 4 ? group : 4; // queries at a time
+    static constexpr int passes = (group + pass - 1) / pass;
+    static constexpr int parts = step_parts(WINDOW && WINDOW < LENGTH ? WINDOW : LENGTH);
+    /* Lanes of a position, and numbers of a lane: a pack, where lanes divide the head so; else every 32nd number. */
+    static constexpr int pack = PACK_BYTES / (int)sizeof(Number), packs = SIZE / pack;
+    static constexpr bool packed = SIZE % pack == 0 && packs <= LANES && (packs & (packs - 1)) == 0;
+    static constexpr int lanes = packed ? packs : LANES, each = packed ? pack : (SIZE + LANES - 1) / LANES;
+    static constexpr int slots = THREADS / lanes;   // positions of a block at a time
+    static constexpr int partial = SIZE + 2;        // of some positions and a query: largest score, weights, values
+    static constexpr int partials = pass * partial; // of some positions
     static_assert(QUERIES % KEYS == 0, "query heads share key heads evenly");
 };
 
+/* What the parts of a head leave for each other, and how often one was done: PARTS is a power of two, so that the count may wrap. */
+template <class Shape> __device__ float step_partials[Shape::keys][Shape::passes][Shape::parts][Shape::partials];
+template <class Shape> __device__ unsigned step_arrivals[Shape::keys];
+
 template <class Shape> constexpr int attend_step_tiles() {
-    return Shape::keys;
+    return Shape::keys * Shape::parts;
 }
 
+/* Partials of the warps. */
 template <class Shape> constexpr int attend_step_shared() {
-    return WARPS * Shape::pass * Shape::partial * (int)sizeof(float);
+    return WARPS * Shape::partials * (int)sizeof(float);
 }
 
 static inline __device__ float cached_to_float(float x) {
@@ -47,128 +70,272 @@ template <class Number> __device__ Number to_cached(float x) {
         return to_narrow(x);
 }
 
-/* A head's numbers, dealt to the lanes: lane l has l, l + 32, ... */
-template <class Shape> struct StepHead { float at[Shape::each]; };
+/* A head's numbers, dealt to the lanes of a position. */
+template <class Shape> struct StepHead {
+    float at[Shape::each];
+
+    static __device__ int number(int lane, int e) {
+        return Shape::packed ? lane * Shape::each + e : e * LANES + lane;
+    }
+    static __device__ bool exists(int lane, int e) {
+        return Shape::packed || number(lane, e) < Shape::size;
+    }
+};
 
 template <class Shape, class Number> __device__ StepHead<Shape> load_step_head(const Number *head, int lane) {
-    StepHead<Shape> part;
+    using Head = StepHead<Shape>;
+    Head part;
+    if constexpr (Shape::packed) {
+        Pack<Number, Shape::each> pack = load_pack<Shape::each>(head + lane * Shape::each);
 #pragma unroll
-    for (int e = 0; e < Shape::each; e++) {
-        int c = e * LANES + lane;
-        part.at[e] = c < Shape::size ? cached_to_float(head[c]) : 0.0f;
+        for (int e = 0; e < Shape::each; e++)
+            part.at[e] = cached_to_float(pack[e]);
+    } else {
+#pragma unroll
+        for (int e = 0; e < Shape::each; e++)
+            part.at[e] = Head::exists(lane, e) ? cached_to_float(head[Head::number(lane, e)]) : 0.0f;
     }
     return part;
 }
 
-/* What a warp has seen for one query: sums of weights exp(score - top). */
+/* As the cache has it. */
+template <class Shape> __device__ StepHead<Shape> rounded(StepHead<Shape> part) {
+#pragma unroll
+    for (int e = 0; e < Shape::each; e++)
+        part.at[e] = cached_to_float(to_cached<typename Shape::Number>(part.at[e]));
+    return part;
+}
+
+template <class Shape>
+__device__ void store_step_head(typename Shape::Number *head, const StepHead<Shape> &part, int lane) {
+#pragma unroll
+    for (int e = 0; e < Shape::each; e++)
+        if (part.exists(lane, e))
+            head[part.number(lane, e)] = to_cached<typename Shape::Number>(part.at[e]);
+}
+
+/* What was seen for one query: sums of weights exp(score - top). */
 template <class Shape> struct StepSums {
     float top = -INFINITY, weights = 0;
     StepHead<Shape> values = {};
 
-    __device__ void add(float score, const StepHead<Shape> &value) {
-        float higher = fmaxf(top, score);
-        float before = expf(top - higher), weight = expf(score - higher);
+    /* Positions whose weights, under the largest score `other`, have this sum, and whose values these. */
+    __device__ void add(float other, float more, const StepHead<Shape> &value) {
+        float higher = fmaxf(top, other);
+        float before = top == higher ? 1.0f : expf(top - higher),
+              weight = other == higher ? 1.0f : expf(other - higher);
         top = higher;
-        weights = fmaf(weights, before, weight);
+        weights = fmaf(weights, before, more * weight);
 #pragma unroll
         for (int e = 0; e < Shape::each; e++)
             values.at[e] = fmaf(values.at[e], before, weight * value.at[e]);
     }
 };
 
-/* Positions at, at + WARPS, ... of which those from `end` on are not there. */
+/* The cache of a head, and the calling lane's place: which of the positions that are seen at a time, which numbers of them. */
+template <class Shape> struct StepPlace {
+    const typename Shape::Number *keys, *values;
+    int lane, first, end; // positions [first, end), which lie in the cache
+    int parts, slot,
+        step; // those that have any; of the lane: its first position from there, and how far it is to its next
+
+    __device__ StepPlace(const typename Shape::Number *keys, int part, int position)
+        : keys(keys), values(keys + Shape::keys * Shape::size), lane(threadIdx.x % Shape::lanes), end(position) {
+        first = Shape::window && position >= Shape::window ? position - Shape::window + 1 : 0;
+        const int wanted = (end - first + Shape::slots - 1) / Shape::slots;
+        parts = wanted < 1 ? 1 : wanted < Shape::parts ? wanted : Shape::parts;
+        slot = part * Shape::slots + threadIdx.x / Shape::lanes;
+        step = parts * Shape::slots;
+    }
+};
+
 template <class Shape>
-__device__ void see_positions(const typename Shape::Number *keys, const typename Shape::Number *values, int at, int end,
-                              const StepHead<Shape> *queries, float scale, int lane, StepSums<Shape> *seen) {
-    constexpr int AT_ONCE = 4;
-    StepHead<Shape> key[AT_ONCE], value[AT_ONCE];
+__device__ float step_score(const StepHead<Shape> &query, const StepHead<Shape> &key, float scale) {
+    float sum = 0;
 #pragma unroll
-    for (int u = 0; u < AT_ONCE; u++) {
-        int64_t j = min(at + u * WARPS, end - 1);
-        key[u] = load_step_head<Shape>(keys + j * Shape::row, lane);
-        value[u] = load_step_head<Shape>(values + j * Shape::row, lane);
+    for (int e = 0; e < Shape::each; e++)
+        sum = fmaf(query.at[e], key.at[e], sum);
+    return scale * lanes_reduce<Shape::lanes>(sum, [](float a, float b) { return a + b; });
+}
+
+/* Positions at, at + step, ... of which those from the end on are not there; a warp's lanes stay together. */
+template <class Shape>
+__device__ void see_positions(const StepPlace<Shape> &place, int at, const StepHead<Shape> *queries, float scale,
+                              StepSums<Shape> *seen) {
+    constexpr int AHEAD = 4;
+    StepHead<Shape> key[AHEAD], value[AHEAD];
+#pragma unroll
+    for (int u = 0; u < AHEAD; u++) {
+        int64_t j = min(at + u * place.step, place.end - 1);
+        key[u] = load_step_head<Shape>(place.keys + j * Shape::row, place.lane);
+        value[u] = load_step_head<Shape>(place.values + j * Shape::row, place.lane);
     }
 #pragma unroll
-    for (int u = 0; u < AT_ONCE; u++)
+    for (int u = 0; u < AHEAD; u++)
 #pragma unroll
         for (int g = 0; g < Shape::pass; g++) {
-            float sum = 0;
-#pragma unroll
-            for (int e = 0; e < Shape::each; e++)
-                sum = fmaf(queries[g].at[e], key[u].at[e], sum);
-            sum = lanes_reduce(sum, [](float a, float b) { return a + b; });
-            if (at + u * WARPS < end)
-                seen[g].add(scale * sum, value[u]);
+            float score = step_score(queries[g], key[u], scale);
+            if (at + u * place.step < place.end)
+                seen[g].add(score, 1, value[u]);
         }
 }
 
-/* The sums of the warps, in their order, under the largest score of all. */
-template <class Shape> __device__ void join_warps(const float *partials, int query, float *out) {
-    for (int c = threadIdx.x; c < Shape::size; c += THREADS) {
-        float top = -INFINITY, weights = 0, sum = 0;
-        for (int warp = 0; warp < WARPS; warp++)
-            top = fmaxf(top, partials[(warp * Shape::pass + query) * Shape::partial]);
-        for (int warp = 0; warp < WARPS; warp++) {
-            const float *partial = partials + (warp * Shape::pass + query) * Shape::partial;
-            float factor = expf(partial[0] - top);
-            weights = fmaf(partial[1], factor, weights);
-            sum = fmaf(partial[2 + c], factor, sum);
+template <class Shape> __device__ void store_partial(float *to, const StepSums<Shape> &sums, int lane) {
+    if (lane == 0) {
+        to[0] = sums.top;
+        to[1] = sums.weights;
+    }
+#pragma unroll
+    for (int e = 0; e < Shape::each; e++)
+        if (sums.values.exists(lane, e))
+            to[2 + sums.values.number(lane, e)] = sums.values.at[e];
+}
+
+/* The first `count` of at most MOST partials, in their order, under the largest score of all: number c of a head. Of memory, what other
+ * blocks wrote is read behind the nearest cache. */
+template <class Shape, int MOST> struct JoinedStep {
+    float top = -INFINITY, weights = 0, sum = 0;
+
+    template <class Read> __device__ JoinedStep(const float *partials, int count, int c, Read read) {
+        float tops[MOST], all[MOST], value[MOST];
+#pragma unroll
+        for (int k = 0; k < MOST; k++) {
+            const float *partial = partials + (k < count ? k : 0) * Shape::partials;
+            tops[k] = k < count ? read(partial) : -INFINITY;
+            all[k] = read(partial + 1);
+            value[k] = read(partial + 2 + c);
+            top = fmaxf(top, tops[k]);
         }
-        out[c] = sum / weights;
+#pragma unroll
+        for (int k = 0; k < MOST; k++) {
+            float factor = tops[k] == -INFINITY ? 0.0f : expf(tops[k] - top);
+            weights = fmaf(all[k], factor, weights);
+            sum = fmaf(value[k], factor, sum);
+        }
+    }
+};
+
+/* The sums of the lanes that have the same numbers become those of the warp. */
+template <class Shape> __device__ void join_slots(StepSums<Shape> &seen) {
+#pragma unroll
+    for (int distance = Shape::lanes; distance < LANES; distance *= 2) {
+        StepHead<Shape> values;
+        float top = __shfl_xor_sync(~0u, seen.top, distance), weights = __shfl_xor_sync(~0u, seen.weights, distance);
+#pragma unroll
+        for (int e = 0; e < Shape::each; e++)
+            values.at[e] = __shfl_xor_sync(~0u, seen.values.at[e], distance);
+        if (fmaxf(top, seen.top) > -INFINITY)
+            seen.add(top, weights, values);
     }
 }
 
-/* Some queries of a head of keys, from `query` on; of them those from `last` on do not exist. */
+/* The row that is not in the cache yet, by the lanes that have its first slot: it is written there, and seen. */
 template <class Shape>
-__device__ void attend_queries(const float *qkv, const typename Shape::Number *keys, int position, float *out,
-                               float scale, int query, int last, float *partials) {
-    using Number = typename Shape::Number;
-    int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
-    int first = Shape::window && position >= Shape::window ? position - Shape::window + 1 : 0;
+__device__ void see_own(const float *qkv, int head, const StepPlace<Shape> &place, const StepHead<Shape> *queries,
+                        float scale, typename Shape::Number *own, StepSums<Shape> *seen) {
+    constexpr int width = Shape::keys * Shape::size;
+    const float *key = qkv + (Shape::queries + head) * Shape::size;
+    StepHead<Shape> k = rounded(load_step_head<Shape>(key, place.lane));
+    StepHead<Shape> v = rounded(load_step_head<Shape>(key + width, place.lane));
+#pragma unroll
+    for (int g = 0; g < Shape::pass; g++) {
+        float score = step_score(queries[g], k, scale);
+        if (place.slot == 0)
+            seen[g].add(score, 1, v);
+    }
+    if (place.slot == 0) {
+        store_step_head<Shape>(own, k, place.lane);
+        store_step_head<Shape>(own + width, v, place.lane);
+    }
+}
+
+/* A pass of queries over the part's positions: partials of the warps. */
+template <class Shape>
+__device__ void attend_part(const float *qkv, const StepPlace<Shape> &place, int query, int last, int head, float scale,
+                            typename Shape::Number *own, float *warps) {
     StepHead<Shape> queries[Shape::pass];
     StepSums<Shape> seen[Shape::pass];
 #pragma unroll
-    for (int g = 0; g < Shape::pass; g++) {
-        queries[g] = load_step_head<Shape>(qkv + min(query + g, last - 1) * Shape::size, lane);
+    for (int g = 0; g < Shape::pass; g++)
+        queries[g] = rounded(load_step_head<Shape>(qkv + min(query + g, last - 1) * Shape::size, place.lane));
+    int at = place.first + place.slot, of_warp = at - threadIdx.x % LANES / Shape::lanes;
+    for (; of_warp < place.end; at += 4 * place.step, of_warp += 4 * place.step)
+        see_positions<Shape>(place, at, queries, scale, seen);
+    if (place.slot < LANES / Shape::lanes) // the first warp of the first part
+        see_own<Shape>(qkv, head, place, queries, scale, own, seen);
+    float *partials = warps + threadIdx.x / LANES * Shape::partials;
 #pragma unroll
-        for (int e = 0; e < Shape::each; e++)
-            queries[g].at[e] = cached_to_float(to_cached<Number>(queries[g].at[e]));
+    for (int g = 0; g < Shape::pass; g++) {
+        join_slots(seen[g]);
+        if (threadIdx.x % LANES < Shape::lanes)
+            store_partial(partials + g * Shape::partial, seen[g], place.lane);
     }
-    for (int at = first + warp; at <= position; at += 4 * WARPS)
-        see_positions<Shape>(keys, keys + Shape::keys * Shape::size, at, position + 1, queries, scale, lane, seen);
-#pragma unroll
-    for (int g = 0; g < Shape::pass; g++) {
-        float *partial = partials + (warp * Shape::pass + g) * Shape::partial;
-        if (lane == 0) {
-            partial[0] = seen[g].top;
-            partial[1] = seen[g].weights;
+    __syncthreads();
+}
+
+/* What the block's warps have seen is left to who is last, if there are other parts, else it is the result. */
+template <class Shape>
+__device__ void join_warps(const float *warps, bool alone, int queries, float *partials, float *out) {
+    for (int i = threadIdx.x; i < queries * Shape::size; i += THREADS) {
+        int g = i / Shape::size, c = i % Shape::size;
+        const JoinedStep<Shape, WARPS> joined(warps + g * Shape::partial, WARPS, c, [](const float *p) { return *p; });
+        if (alone) {
+            out[i] = joined.sum / joined.weights;
+            continue;
         }
-#pragma unroll
-        for (int e = 0; e < Shape::each; e++)
-            if (e * LANES + lane < Shape::size)
-                partial[2 + e * LANES + lane] = seen[g].values.at[e];
+        float *partial = partials + g * Shape::partial;
+        if (c == 0) {
+            partial[0] = joined.top;
+            partial[1] = joined.weights;
+        }
+        partial[2 + c] = joined.sum;
     }
     __syncthreads();
-    for (int g = 0; g < Shape::pass && query + g < last; g++)
-        join_warps<Shape>(partials, g, out + (query + g) * Shape::size);
+}
+
+template <class Shape> __device__ void join_parts(const float *partials, int parts, int queries, float *out) {
+    for (int i = threadIdx.x; i < queries * Shape::size; i += THREADS) {
+        int g = i / Shape::size, c = i % Shape::size;
+        const JoinedStep<Shape, Shape::parts> joined(partials + g * Shape::partial, parts, c,
+                                                     [](const float *p) { return __ldcg(p); });
+        out[i] = joined.sum / joined.weights;
+    }
+}
+
+/* All other parts of the head are done: the calling block is the last of them. */
+static inline __device__ bool comes_last(unsigned *arrivals, int parts) {
+    __shared__ bool last;
+    if (threadIdx.x == 0) {
+        __threadfence(); // what the block wrote, before its barrier, comes before the count
+        last = atomicAdd(arrivals, 1) % parts == parts - 1u;
+        __threadfence();
+    }
     __syncthreads();
+    return last;
 }
 
 template <class Shape>
 __device__ void attend_step(const float *qkv, typename Shape::Number *cache, int position, float *out, float scale,
                             int tile, char *shared) {
-    using Number = typename Shape::Number;
-    constexpr int width = Shape::keys * Shape::size;
-    Number *keys = cache + tile * Shape::size, *own = keys + (int64_t)position * Shape::row;
-    const float *key = qkv + (Shape::queries + tile) * Shape::size;
-    for (int c = threadIdx.x; c < Shape::size; c += THREADS) {
-        own[c] = to_cached<Number>(key[c]);
-        own[width + c] = to_cached<Number>(key[width + c]);
+    const int head = tile / Shape::parts, part = tile % Shape::parts, first = head * Shape::group;
+    const int end = first + Shape::group;
+    typename Shape::Number *keys = cache + head * Shape::size, *own = keys + (int64_t)position * Shape::row;
+    const StepPlace<Shape> place(keys, part, position);
+    if (Shape::parts > 1)
+        __syncthreads(); // a tile before has left the shared memory
+    for (int pass = 0; pass < Shape::passes && part < place.parts; pass++) {
+        const int query = first + pass * Shape::pass, queries = min(Shape::pass, end - query);
+        attend_part<Shape>(qkv, place, query, end, head, scale, own, (float *)shared);
+        join_warps<Shape>((float *)shared, place.parts == 1, queries, step_partials<Shape>[head][pass][part],
+                          out + query * Shape::size);
     }
-    __syncthreads(); // the block reads the row that it wrote
-    int last = (tile + 1) * Shape::group;
-    for (int query = tile * Shape::group; query < last; query += Shape::pass)
-        attend_queries<Shape>(qkv, keys, position, out, scale, query, last, (float *)shared);
+    if (place.parts == 1 || !comes_last(&step_arrivals<Shape>[head], Shape::parts))
+        return;
+    for (int pass = 0; pass < Shape::passes; pass++) {
+        const int query = first + pass * Shape::pass;
+        join_parts<Shape>(step_partials<Shape>[head][pass][0], place.parts, min(Shape::pass, end - query),
+                          out + query * Shape::size);
+    }
 }
 
 #endif
