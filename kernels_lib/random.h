@@ -66,6 +66,9 @@ MTC_FN uint32_t mtc_random(uint64_t seed, uint32_t stream, uint64_t step, uint64
 /* Streams of evaluation. Those of training count from 0, those of weights from 2^30. */
 enum { MTC_SET_STREAM = 1 << 29 };
 
+/* Streams of other uses: weights count from 0, shuffles and splits have the last two. */
+#define MTC_SAMPLE_STREAM 0xFFFFFFFDu /* of the tokens of texts */
+
 /* ---- distributions ---- */
 
 /* Uniform in [0, 1), a multiple of 2^-24. */

@@ -226,6 +226,25 @@ typedef struct MtcRun {
     size_t state_bytes;
 } MtcRun;
 
+/* How the tokens of a text are drawn on the device, as mtc_sample does where nothing is filtered; pointers are device pointers. `weight` has
+ * room for mtc_drawing_bytes. */
+enum { MTC_DRAWING_TILE = 1024, MTC_DRAWING_TILES = 1024 };
+typedef struct MtcDrawing {
+    double repetition_penalty, temperature;
+    uint64_t seed, text;
+    int64_t vocabulary, tiles; /* of the model: tokens, and so many tiles of them */
+    int64_t tokens;            /* those that may be drawn, the first ones */
+    int64_t position, place;   /* of the token that is decoded first; of the one that is drawn first, in its text */
+    const float *prediction;
+    double *weight;
+    unsigned char *seen; /* of each token of the vocabulary: the text has it; read where there is a penalty */
+    int32_t *drawn;      /* one after the other; -1: the prediction was no numbers, and what follows is none */
+} MtcDrawing;
+/* Of each token its weight; of each tile what is known of it, and its sum. */
+static inline size_t mtc_drawing_bytes(int64_t vocabulary, int64_t tiles) {
+    return sizeof(double) * (size_t)vocabulary + 64 * (size_t)tiles;
+}
+
 /* The GPUs of one host, each of a rank, that read and write each other's memory; pointers are those of this rank's GPU. */
 enum { MTC_MAX_PEERS = 8, MTC_PEER_BYTES = 8192 };
 typedef struct MtcPeers {
@@ -317,6 +336,9 @@ typedef struct MtcModel {
     /* The prediction at the position and for the token that the clock has, in the bytes of scores; the tokens at the
      * positions before it were given in their order, and nothing else ran since. NULL: the model generates no text. */
     const char *(*decode)(const MtcRun *run);
+    /* The same so many times, each time for the token that was drawn of the prediction before: the clock goes on with it. NULL: the
+     * runtime draws. */
+    const char *(*draw_tokens)(const MtcRun *run, const MtcDrawing *drawing, int64_t tokens);
     /* One kernel of a training step, row of `kernel`, alone and `times` times: for profile. The clock does not advance.
      * The first call with other numbers than the call before may take longer: it prepares. */
     const char *(*run_kernel)(const MtcRun *run, int kernel, int64_t times);

@@ -14,11 +14,15 @@ int mtc_generates_nothing(MtcFault *fault, const MtcModel *model) {
                     model->no_decode ? model->no_decode : "its data are not windows of tokens");
 }
 
+static const char *set_place(MtcSession *session, int64_t position, int32_t token) {
+    const int64_t place[] = {position, token};
+    return mtc_upload(session->clock + MTC_POSITION, place, sizeof place);
+}
+
 static int decode_token(MtcSession *session, int64_t position, int32_t token, float *scores) {
     const MtcModel *model = session->model;
-    const int64_t place[] = {position, token};
     MtcRun run = mtc_run(session, &session->batch, session->evaluation);
-    const char *error = mtc_upload(session->clock + MTC_POSITION, place, sizeof place);
+    const char *error = set_place(session, position, token);
     error = error ? error : mtc_model_decode(model, &run);
     if (!error && scores)
         error = mtc_download(scores, session->arena + model->scores_offset, (size_t)model->vocabulary * sizeof *scores);
@@ -72,6 +76,7 @@ void mtc_decoder_open(MtcDecoder *decoder, MtcSession *session) {
 void mtc_decoder_close(MtcDecoder *decoder) {
     free(decoder->cached);
     free(decoder->prediction);
+    mtc_device_free(decoder->room);
 }
 
 /* Training calls functions of the caller's between its own launches, which are no calls: its steps tell. */
@@ -86,18 +91,120 @@ int mtc_decoder_enter(MtcDecoder *decoder, bool *kept) {
     return code;
 }
 
-int mtc_decoder_predict(MtcDecoder *decoder, const MtcSequence *sequence) {
-    const int32_t *token = sequence->token.at + sequence->begin;
-    const int64_t count = (int64_t)(sequence->token.count - sequence->begin);
+/* Where what the cache has ends, of a sequence whose last token is decoded in any case. */
+static int64_t cached_part(const MtcDecoder *decoder, const int32_t *token, int64_t count) {
     int64_t at = 0;
-    int code = 0;
     while (at < decoder->position && at + 1 < count && decoder->cached[at] == token[at])
         at++;
-    for (; at < count && !code; at++) {
+    return at;
+}
+
+/* The tokens before `end`, so that the cache has them. */
+static int fill_cache(MtcDecoder *decoder, const int32_t *token, int64_t count, int64_t end) {
+    int64_t at = cached_part(decoder, token, count);
+    int code = 0;
+    for (; at < end && !code; at++) {
         decoder->cached[at] = token[at];
         code = decode_token(decoder->session, at, token[at], at + 1 == count ? decoder->prediction : NULL);
     }
-    decoder->position = code ? 0 : count;
+    decoder->position = code ? 0 : at;
+    return code;
+}
+
+static const int32_t *window(const MtcSequence *sequence, int64_t *count) {
+    *count = (int64_t)(sequence->token.count - sequence->begin);
+    return sequence->token.at + sequence->begin;
+}
+
+int mtc_decoder_predict(MtcDecoder *decoder, const MtcSequence *sequence) {
+    int64_t count;
+    const int32_t *token = window(sequence, &count);
+    return fill_cache(decoder, token, count, count);
+}
+
+/* ---- draws of the device ---- */
+
+static int64_t drawing_tiles(const MtcModel *model) {
+    return (model->vocabulary + MTC_DRAWING_TILE - 1) / MTC_DRAWING_TILE;
+}
+
+bool mtc_decoder_draws(const MtcDecoder *decoder, const MtcSampling *sampling) {
+    const MtcModel *model = decoder->session->model;
+    return model->draw_tokens && drawing_tiles(model) <= MTC_DRAWING_TILES && !mtc_filters(sampling, model->vocabulary);
+}
+
+static size_t weights_bytes(const MtcModel *model) {
+    return mtc_drawing_bytes(model->vocabulary, drawing_tiles(model));
+}
+
+/* The weights, the tokens, and which of them the text has. */
+static const char *make_room(MtcDecoder *decoder) {
+    const MtcModel *model = decoder->session->model;
+    const size_t drawn = (size_t)model->context * sizeof(int32_t), seen = (size_t)model->vocabulary;
+    return decoder->room ? NULL : mtc_device_alloc((void **)&decoder->room, weights_bytes(model) + drawn + seen);
+}
+
+static MtcDrawing drawing_of(const MtcDecoder *decoder, const MtcSequence *sequence, const MtcDraws *draws) {
+    const MtcModel *model = decoder->session->model;
+    const MtcSampling *sampling = draws->sampling;
+    MtcDrawing drawing = {.repetition_penalty = sampling->repetition_penalty,
+                          .temperature = sampling->temperature,
+                          .seed = sampling->seed,
+                          .text = (uint64_t)draws->text,
+                          .vocabulary = model->vocabulary,
+                          .tiles = drawing_tiles(model),
+                          .tokens = draws->tokens,
+                          .position = decoder->position,
+                          .place = (int64_t)sequence->token.count};
+    drawing.prediction = (const float *)(decoder->session->arena + model->scores_offset);
+    drawing.weight = (double *)decoder->room;
+    drawing.drawn = (int32_t *)(decoder->room + weights_bytes(model));
+    drawing.seen = (unsigned char *)(drawing.drawn + model->context);
+    return drawing;
+}
+
+/* Which tokens a text has, its whole text and not the window alone. */
+static const char *upload_seen(const MtcDecoder *decoder, const MtcSequence *sequence, const MtcDrawing *drawing) {
+    const int64_t vocabulary = decoder->session->model->vocabulary;
+    if (drawing->repetition_penalty == 1)
+        return NULL;
+    unsigned char *seen = (unsigned char *)mtc_zeroed((size_t)vocabulary);
+    for (size_t i = 0; i < sequence->token.count; i++)
+        seen[sequence->token.at[i]] = 1;
+    const char *error = mtc_upload(drawing->seen, seen, (size_t)vocabulary);
+    free(seen);
+    return error;
+}
+
+static const char *draw(MtcDecoder *decoder, const MtcSequence *sequence, const MtcDraws *draws, MtcTokenList *drawn) {
+    MtcSession *session = decoder->session;
+    const char *error = make_room(decoder);
+    const MtcDrawing drawing = drawing_of(decoder, sequence, draws);
+    MtcRun run = mtc_run(session, &session->batch, session->evaluation);
+    error = error ? error : upload_seen(decoder, sequence, &drawing);
+    error = error ? error : set_place(session, decoder->position, sequence->token.at[sequence->token.count - 1]);
+    error = error ? error : mtc_model_draw_tokens(session->model, &run, &drawing, (int64_t)drawn->count);
+    return error ? error : mtc_download(drawn->at, drawing.drawn, drawn->count * sizeof *drawn->at);
+}
+
+/* The last of the sequence, and the drawn ones but the last. */
+static void note_cached(MtcDecoder *decoder, int32_t last, const MtcTokenList *drawn) {
+    decoder->cached[decoder->position++] = last;
+    for (size_t i = 0; i + 1 < drawn->count; i++)
+        decoder->cached[decoder->position++] = drawn->at[i];
+}
+
+int mtc_decoder_draw(MtcDecoder *decoder, const MtcSequence *sequence, const MtcDraws *draws, MtcTokenList *drawn) {
+    int64_t count;
+    const int32_t *token = window(sequence, &count);
+    const size_t left = (size_t)(decoder->session->model->context - count + 1);
+    int code = fill_cache(decoder, token, count, count - 1);
+    drawn->count = drawn->capacity < left ? drawn->capacity : left;
+    code = code ? code : mtc_device_fault(decoder->session, draw(decoder, sequence, draws, drawn), "generating");
+    if (code)
+        decoder->position = 0;
+    else
+        note_cached(decoder, token[count - 1], drawn);
     return code;
 }
 

@@ -13,6 +13,8 @@
 
 /* Multiplies the scores of the tokens that are among `token`, each once. */
 void mtc_penalize(double penalty, const int32_t *token, size_t tokens, double *scores, int64_t count);
+/* Of so many tokens not all may be drawn. */
+bool mtc_filters(const MtcSampling *sampling, int64_t count);
 /* A token drawn with the probabilities softmax(scores / temperature): the `draw`-th of that text of the seed. -1: a score is NaN or
  * positive infinity, or all are negative infinity. */
 int64_t mtc_sample(const MtcSampling *sampling, const double *scores, int64_t count, uint64_t draw, uint64_t text);
@@ -35,6 +37,7 @@ typedef struct MtcDecoder {
     int64_t position;
     float *prediction;   /* of the token that follows the last sequence */
     int64_t calls, step; /* of the session when the cache was last seen: then nobody else has been there since */
+    char *room;          /* of the device, for draws there; NULL: none was made */
 } MtcDecoder;
 void mtc_decoder_open(MtcDecoder *decoder, MtcSession *session);
 void mtc_decoder_close(MtcDecoder *decoder);
@@ -42,6 +45,17 @@ void mtc_decoder_close(MtcDecoder *decoder);
 int mtc_decoder_enter(MtcDecoder *decoder, bool *kept);
 /* The prediction of the token after a sequence, which has one at least. Of the cache, what begins the sequence stays. */
 int mtc_decoder_predict(MtcDecoder *decoder, const MtcSequence *sequence);
+/* What a token is drawn for. */
+typedef struct MtcDraws {
+    const MtcSampling *sampling;
+    int64_t tokens; /* of the vocabulary that may be drawn, the first ones */
+    int64_t text;
+} MtcDraws;
+/* The model's own functions draw so. */
+bool mtc_decoder_draws(const MtcDecoder *decoder, const MtcSampling *sampling);
+/* Tokens after a sequence, drawn where they are decoded, as many as `drawn` has room for and the window has positions; -1: of the token
+ * there, the scores are none. The cache has all but the last. */
+int mtc_decoder_draw(MtcDecoder *decoder, const MtcSequence *sequence, const MtcDraws *draws, MtcTokenList *drawn);
 /* That prediction as `count` scores, logarithms of probabilities that have the sum 1. */
 void mtc_decoder_scores(const MtcDecoder *decoder, int64_t count, double *scores);
 /* A fault: the session's model generates no text. */
@@ -88,6 +102,8 @@ struct MtcGenerator {
     /* where it stands */
     int64_t text;
     MtcSequence sequence;
+    MtcTokenList ahead; /* tokens of the text that were drawn, from `next` on not in the sequence */
+    size_t next;
     size_t told; /* of its tokens */
     MtcMade made;
     int64_t drawn;      /* tokens of all texts */

@@ -217,8 +217,32 @@ int mtc_not_finite(MtcGenerator *g, size_t token) {
                     (long long)token);
 }
 
+static int take_token(MtcGenerator *g, int64_t token) {
+    if (token < 0)
+        return mtc_not_finite(g, g->sequence.token.count);
+    mtc_sequence_add(&g->sequence, (int32_t)token, g->decoder.session->model->context);
+    return 0;
+}
+
+/* So many at a time that the host's share of a token is little, and few are in vain where a text stops. */
+static int draw_ahead(MtcGenerator *g) {
+    enum { AT_A_TIME = 32 };
+    const size_t most = g->prompt.token.count + (size_t)g->tokens - g->sequence.token.count;
+    const MtcDraws draws = {&g->sampling, g->wording.vocabulary.tokens, g->text};
+    if (!g->ahead.at)
+        g->ahead.at = (int32_t *)mtc_zeroed(AT_A_TIME * sizeof *g->ahead.at);
+    g->ahead.capacity = most < AT_A_TIME ? most : AT_A_TIME;
+    g->next = 0;
+    return mtc_decoder_draw(&g->decoder, &g->sequence, &draws, &g->ahead);
+}
+
+static int draw_on_device(MtcGenerator *g) {
+    int code = g->next < g->ahead.count ? 0 : draw_ahead(g);
+    return code ? code : take_token(g, g->ahead.at[g->next++]);
+}
+
 /* Tokens that no data had, behind those in use, are never drawn. */
-static int draw_token(MtcGenerator *g) {
+static int draw_here(MtcGenerator *g) {
     const MtcTokenList *list = &g->sequence.token;
     const int64_t count = g->wording.vocabulary.tokens;
     int code = mtc_decoder_predict(&g->decoder, &g->sequence);
@@ -226,11 +250,16 @@ static int draw_token(MtcGenerator *g) {
         return code;
     mtc_decoder_scores(&g->decoder, count, g->scores);
     mtc_penalize(g->sampling.repetition_penalty, list->at, list->count, g->scores, count);
-    int64_t token = mtc_sample(&g->sampling, g->scores, count, (uint64_t)list->count, (uint64_t)g->text);
-    if (token < 0)
-        return mtc_not_finite(g, list->count);
-    mtc_sequence_add(&g->sequence, (int32_t)token, g->decoder.session->model->context);
-    return 0;
+    return take_token(g, mtc_sample(&g->sampling, g->scores, count, (uint64_t)list->count, (uint64_t)g->text));
+}
+
+static int draw_token(MtcGenerator *g) {
+    return mtc_decoder_draws(&g->decoder, &g->sampling) ? draw_on_device(g) : draw_here(g);
+}
+
+/* What was drawn ahead belongs to the text that ends, or to weights that may be others now. */
+static void drop_ahead(MtcGenerator *g) {
+    g->ahead.count = g->next = 0;
 }
 
 static void begin_text(MtcGenerator *g, int64_t text) {
@@ -238,6 +267,7 @@ static void begin_text(MtcGenerator *g, int64_t text) {
     free(g->made.text.at);
     memset(&g->sequence, 0, sizeof g->sequence);
     memset(&g->made, 0, sizeof g->made);
+    drop_ahead(g);
     g->text = text;
     g->told = g->hidden;
     if (text < g->texts)
@@ -294,6 +324,8 @@ int mtc_generator_next(MtcGenerator *g, MtcPiece *piece) {
     bool kept;
     *piece = (MtcPiece){-1, -1, NULL, 0};
     int code = mtc_decoder_enter(&g->decoder, &kept);
+    if (!kept)
+        drop_ahead(g);
     if (!code && !kept)
         code = open_wording(g);
     return code ? code : mtc_guard(&g->decoder.session->fault, next_piece, context);
@@ -359,6 +391,7 @@ void mtc_generator_free(MtcGenerator *g) {
     free(g->stops.text);
     free(g->prompt.token.at);
     free(g->sequence.token.at);
+    free(g->ahead.at);
     free(g->made.text.at);
     free(g->scores);
     free(g);

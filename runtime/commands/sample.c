@@ -5,12 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Streams of other uses: weights count from 0, shuffles and splits have the last two. */
-static const uint32_t SAMPLE_STREAM = 0xFFFFFFFDu;
-
 /* Uniform in [0, 1), a multiple of 2^-53: a vocabulary has tokens of probability 2^-24. */
 static double draw_unit(const MtcSampling *sampling, uint64_t draw, uint64_t text) {
-    MtcWords words = mtc_random_block(sampling->seed, SAMPLE_STREAM, draw, text);
+    MtcWords words = mtc_random_block(sampling->seed, MTC_SAMPLE_STREAM, draw, text);
     return (double)(((uint64_t)words.at[1] << 32 | words.at[0]) >> 11) * 0x1p-53;
 }
 
@@ -128,6 +125,11 @@ void mtc_penalize(double penalty, const int32_t *token, size_t tokens, double *s
     free(done);
 }
 
+bool mtc_filters(const MtcSampling *sampling, int64_t count) {
+    return sampling->temperature != 0 &&
+           (sampling->top_p < 1 || sampling->min_p > 0 || (sampling->top_k && sampling->top_k < count));
+}
+
 int64_t mtc_sample(const MtcSampling *sampling, const double *scores, int64_t count, uint64_t draw, uint64_t text) {
     int64_t best = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -140,7 +142,6 @@ int64_t mtc_sample(const MtcSampling *sampling, const double *scores, int64_t co
     if (sampling->temperature == 0)
         return best;
     double part = draw_unit(sampling, draw, text);
-    bool filtered = sampling->top_p < 1 || sampling->min_p > 0 || (sampling->top_k && sampling->top_k < count);
-    return filtered ? sample_highest(sampling, scores, count, scores[best], part)
-                    : sample_all(sampling, scores, count, scores[best], part);
+    return mtc_filters(sampling, count) ? sample_highest(sampling, scores, count, scores[best], part)
+                                        : sample_all(sampling, scores, count, scores[best], part);
 }

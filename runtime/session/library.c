@@ -100,6 +100,11 @@ const char *mtc_model_decode(const MtcModel *model, const MtcRun *run) {
     return end_call(model->decode(run));
 }
 
+const char *mtc_model_draw_tokens(const MtcModel *model, const MtcRun *run, const MtcDrawing *drawing, int64_t tokens) {
+    mtc_device_lock();
+    return end_call(model->draw_tokens(run, drawing, tokens));
+}
+
 const char *mtc_model_run_kernel(const MtcModel *model, const MtcRun *run, int kernel, int64_t times) {
     mtc_device_lock();
     return end_call(model->run_kernel(run, kernel, times));

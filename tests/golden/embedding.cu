@@ -35,10 +35,10 @@
 #include "cuda/math.cuh"     // relu, sigmoid ...
 #include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
 #include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
-#include "cuda/recorded.cuh" // the launches of a token as a CUDA graph
 #include "cuda/repeated.cuh" // a kernel again and again, alone
 #include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
 #include "cuda/team.cuh"     // the threads of a row
+#include "cuda/tokens.cuh"   // tokens one after the other: graphs of their launches
 
 #include <algorithm>
 
@@ -429,7 +429,7 @@ static const Part parts[] = {
 };
 static Repeated<Train> repeated;
 
-static Recorded recorded; // the launches of a token
+static Tokens token_graphs; // the launches that decode one
 
 static const char *train(const MtcRun *run, int64_t steps) {
     return schedule.train(run, steps);
@@ -455,7 +455,7 @@ static const char *prepare(const MtcRun *) {
 static void release() {
     schedule.release();
     repeated.release();
-    recorded.release();
+    token_graphs.release();
 }
 
 // ---- evaluation ---------------------------------------------------------------------------------------------
@@ -618,7 +618,11 @@ using decode_3_launch =
 using Decode = Step<Tensors, BATCH, REPORTS, decode_1_launch, decode_2_launch, decode_3_launch>;
 
 static const char *decode(const MtcRun *run) {
-    return recorded.replay<Decode>(run);
+    return token_graphs.decode<Decode>(run);
+}
+
+static const char *draw_tokens(const MtcRun *run, const MtcDrawing *drawing, int64_t count) {
+    return token_graphs.draw<Decode>(run, drawing, count);
 }
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
@@ -747,6 +751,7 @@ const MtcModel mtc_model = {
     .shuffle = shuffle,
     .draw = launch_draw,
     .decode = decode,
+    .draw_tokens = draw_tokens,
     .run_kernel = run_kernel,
     .prepare = prepare,
     .release = release,

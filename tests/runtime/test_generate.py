@@ -202,6 +202,31 @@ def test_gpu_decodes_what_the_cpu_does(name, flags, mtc, tmp_path):
     check_decode(models["cuda"], tolerance)
 
 
+# Wide enough for weights in 16 bits, rows that come ahead, a norm in each block, scores in pieces.
+WIDE = """
+  x      = embedding(seen, 3000, 256)
+  n      = layer_norm(x)
+  a      = attention(linear(n, 256), linear(n, 256), linear(n, 256), heads = 4, causal = true)
+  h      = x + linear(a, 256)
+  m      = h + linear(gelu(linear(layer_norm(h), 1024)), 256)
+  logits = linear(layer_norm(m), 3000)
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("flags", [(), ("--precision", "bf16"), ("--precision", "fp16")], ids=["fp32", "bf16", "fp16"])
+def test_gpu_decodes_what_it_evaluates(flags, mtc, tmp_path):
+    text = model_of(WIDE).replace("class[19]", "class[3000]")
+    model, tolerance = library(mtc, tmp_path, text, *flags, target="cuda"), 0.05 if flags else 2e-4
+    first = tokens_of(0)
+    window = np.zeros((1, T + 1), np.uint16)
+    window[0, :T] = first
+    expected = model.predict([window], T * 3000).reshape(T, 3000)
+    for tokens in (first, tokens_of(1), first):  # what is made at position 0 stays
+        scores = model.decode(tokens, 3000)
+    assert np.allclose(scores, expected, rtol=tolerance, atol=tolerance * 1e-2)
+
+
 # ---- text ----
 
 
@@ -253,6 +278,15 @@ def test_one_likeliest_token_is_greedy(trained):
     greedy_text = generate(trained, "--prompt", "ij", "--temperature", "0", "--tokens", "30")
     assert generate(trained, "--prompt", "ij", "--top-k", "1", "--tokens", "30") == greedy_text
     assert generate(trained, "--prompt", "ij", "--top-p", "1e-9", "--tokens", "30") == greedy_text
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("flags", [(), ("--temperature", "0"), ("--batch", "3"), ("--top-k", "3"),
+                                   ("--temperature", "0.7", "--repetition-penalty", "1.3"), ("--stop", "a")])
+def test_gpu_draws_what_the_cpu_does(flags, trained, compile_model):
+    program = compile_model(model_of(MODELS["two_layers"], TEXT), target="cuda")
+    how = ("--prompt", "abc d", "--tokens", "70", "--seed", "3", *flags)
+    assert generate((program, trained[1]), *how) == generate(trained, *how)
 
 
 def test_without_a_prompt_text_begins_behind_a_line_end(trained):

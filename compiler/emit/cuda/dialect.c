@@ -196,7 +196,7 @@ static void includes(Emitter *e, Writer *out) {
         {"cuda/schedule.cuh", "phases as one persistent kernel or as a CUDA graph", true},
         {"cuda/team.cuh", "the threads of a row", true},
         {"cuda/repeated.cuh", "a kernel again and again, alone", true},
-        {"cuda/recorded.cuh", "the launches of a token as a CUDA graph", e->module->decode},
+        {"cuda/tokens.cuh", "tokens one after the other: graphs of their launches", e->module->decode},
         {"cuda/shard.cuh", "the shards of a batch, and their sums", shards},
         {"cuda/peers.cuh", "their sums over several GPUs of a host", shards},
         {"cuda/part.cuh", "the elements of this process, of those that several share", e->plan->flat.bytes > 0},
@@ -278,7 +278,7 @@ static void write_release(const Emitter *e, Writer *out) {
         write_line(out, "schedule.release();");
     write_line(out, "repeated.release();");
     if (e->module->decode)
-        write_line(out, "recorded.release();");
+        write_line(out, "token_graphs.release();");
     write_close(out, "}");
 }
 
@@ -288,7 +288,7 @@ static void step_section(Emitter *e, Writer *out) {
         write_schedule(e->programs[PROGRAM_TRAIN], out);
     write_parts(e, out);
     if (e->module->decode)
-        write_line(out, "static Recorded recorded; // the launches of a token\n");
+        write_line(out, "static Tokens token_graphs; // the launches that decode one\n");
     if (plan_exchanges(e->plan))
         write_train_between(e, out);
     else if (shards)
@@ -355,7 +355,11 @@ static void measuring(Emitter *e, Writer *out) {
 static void decoding(Emitter *e, Writer *out) {
     (void)e;
     write_line(out, "\nstatic const char *decode(const MtcRun *run) {\n"
-                    "    return recorded.replay<Decode>(run);\n"
+                    "    return token_graphs.decode<Decode>(run);\n"
+                    "}\n"
+                    "\n"
+                    "static const char *draw_tokens(const MtcRun *run, const MtcDrawing *drawing, int64_t count) {\n"
+                    "    return token_graphs.draw<Decode>(run, drawing, count);\n"
                     "}");
 }
 

@@ -573,7 +573,7 @@ void write_tables(Emitter *e, Writer *out) {
     if (e->module->measure)
         write_line(out, ".measure = measure,");
     if (e->module->decode)
-        write_line(out, ".decode = decode,");
+        write_line(out, ".decode = decode,%s", e->dialect->schedules ? "\n.draw_tokens = draw_tokens," : "");
     write_line(out, ".run_kernel = run_kernel,");
     write_line(out, ".prepare = prepare,\n.release = release,");
     if (e->module->shards)

@@ -26,7 +26,7 @@ static const char reserved[] =
     "TRAIN_SHARED EVAL_SHARED MEASURE_SHARED begin_at at_place Places EvenRows MATMUL_ROWS "
     "MATMUL_COLUMNS "
     "math_errhandling Axis Product Tile TensorTile TurnTile "
-    "folds_of width_of is_tensor takes_turns is_resident MtcRun";
+    "folds_of width_of is_tensor takes_turns is_resident MtcRun decode draw_tokens token_graphs Decode";
 
 bool has_word(const char *text, const char *word) {
     size_t length = strlen(word);

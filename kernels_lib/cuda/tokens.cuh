@@ -1,0 +1,62 @@
+/* Tokens one after the other: a graph of the launches that decode one, and of those that draw the next (cuda/draw.cuh), so that the device
+ * goes on by itself. */
+#ifndef MTC_CUDA_TOKENS_CUH
+#define MTC_CUDA_TOKENS_CUH
+
+#include "cuda/draw.cuh"
+
+/* Graphs that are made when they are first asked for. */
+class Tokens {
+    cudaGraphExec_t graph[2] = {}; // of a token, and of one behind which the next is drawn
+
+    template <class Step>
+    static cudaError_t enqueue(const MtcDrawing *drawing, OperandMaps *maps, cudaStream_t stream) {
+        const Launch *launches = launches_of(Step());
+        Work work = {false, 0, 1, 0};
+        Attempt attempt;
+        work.maps = maps;
+        for (int k = 0; k < Step::launches; k++) {
+            work.beside = launches[k].beside;
+            attempt.then([&] { return launch_tiles(launches[k], work, launches[k].tiles, stream); });
+            work.maps += launches[k].in_turns;
+        }
+        return drawing ? attempt.then([&] { return launch_draw(drawing->tiles, stream); }).error : attempt.error;
+    }
+
+    template <class Step> cudaError_t launch(const MtcDrawing *drawing, OperandMaps *maps) {
+        cudaGraphExec_t *wanted = &graph[drawing != nullptr];
+        auto launches = [&](cudaStream_t stream) { return enqueue<Step>(drawing, maps, stream); };
+        return Attempt()
+            .then([&] { return *wanted ? cudaSuccess : capture(wanted, launches); })
+            .then([&] { return cudaGraphLaunch(*wanted, nullptr); })
+            .error;
+    }
+
+public:
+    /* The token that the clock has. */
+    template <class Step> const char *decode(const MtcRun *run) {
+        return draw<Step>(run, nullptr, 1);
+    }
+
+    /* And those that are drawn after it. */
+    template <class Step> const char *draw(const MtcRun *run, const MtcDrawing *drawing, int64_t tokens) {
+        OperandMaps *maps = nullptr;
+        Attempt attempt;
+        attempt.then([&] { return find_maps<Step>(&maps); }).then([&] { return set_run<Step>(run); });
+        if (drawing)
+            attempt.then([&] { return cudaMemcpyToSymbolAsync(current_drawing, drawing, sizeof *drawing); });
+        for (int64_t n = 0; n < tokens; n++)
+            attempt.then([&] { return launch<Step>(drawing, maps); });
+        return attempt.text();
+    }
+
+    void release() {
+        for (cudaGraphExec_t &one : graph) {
+            if (one)
+                cudaGraphExecDestroy(one);
+            one = nullptr;
+        }
+    }
+};
+
+#endif
