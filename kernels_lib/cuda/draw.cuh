@@ -52,7 +52,7 @@ template <class T> __device__ T from_lane(const T &value, int distance) {
 
 /* Of all threads of the block, in an order that is fixed; each gets it. */
 template <class T> __device__ T block_together(T value) {
-    __shared__ alignas(8) char memory[WARPS * sizeof(T)];
+    __shared__ double memory[WARPS * sizeof(T) / sizeof(double)];
     T *part = (T *)memory;
     for (int distance = LANES / 2; distance; distance /= 2)
         value = together(value, from_lane(value, distance));
