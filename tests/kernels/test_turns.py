@@ -76,7 +76,7 @@ def test_training(mtc, compile_model, examples, tmp_path):
     subprocess.run(["nvcc", "-std=c++17", "-O3", "-fmad=false", "-arch=sm_90", alone.with_suffix(".cu"), "-o", alone], check=True)
     program = compile_model(MODEL, target="cuda")
     turns, again, alone = (train(made, examples, tmp_path / name)
-                           for made, name in ((program, "turns"), (program, "again"), (Program(alone), "alone")))
+                           for made, name in ((program, "turns"), (program, "again"), (Program(alone), "without")))
     assert turns[1] == again[1]
     assert len(turns[0]) == 12 and turns[0][-1] < 0.8 * turns[0][0]
     assert turns[0] == pytest.approx(alone[0], rel=2e-3)
