@@ -9,7 +9,8 @@
  * tensor: such a value (a batch norm's input, a residual block's gradient, keys beside queries, the scores of a large
  * vocabulary) is stored between the passes over it. Evaluation rounds where training does. Weights stay f32: their 16-bit copies
  * are values of the step. Products add up in f32. What thin products read is left alone. Sums over what windows
- * see, of a filter for each channel or of a pool's gradient, are products too; but they read weights as they are. */
+ * see, of a filter for each channel or of a pool's gradient, are products too, in bf16; but they read weights as they are. In fp16 a
+ * pool's gradient, which is scaled, would have no room. */
 #include "pass/precision.h"
 
 #include "pass/kernel.h"
@@ -198,7 +199,7 @@ void round_operands(Graph *g) {
     for (int i = 0; i < count; i++)
         if (product_is_rounded(g->nodes.at[i]))
             round_product(&r, g->nodes.at[i]);
-        else if (sums_windows(g->nodes.at[i]))
+        else if (g->module->precision == PRECISION_BF16 && sums_windows(g->nodes.at[i]))
             round_swept(&r, g->nodes.at[i]);
         else if (g->nodes.at[i]->op->cls == OP_CALL && !(g->nodes.at[i]->op->flags & OP_PART))
             round_call(&r, g->nodes.at[i]);
