@@ -111,14 +111,14 @@ static int fill_cache(MtcDecoder *decoder, const int32_t *token, int64_t count, 
     return code;
 }
 
-static const int32_t *window(const MtcSequence *sequence, int64_t *count) {
+static const int32_t *tokens_of_window(const MtcSequence *sequence, int64_t *count) {
     *count = (int64_t)(sequence->token.count - sequence->begin);
     return sequence->token.at + sequence->begin;
 }
 
 int mtc_decoder_predict(MtcDecoder *decoder, const MtcSequence *sequence) {
     int64_t count;
-    const int32_t *token = window(sequence, &count);
+    const int32_t *token = tokens_of_window(sequence, &count);
     return fill_cache(decoder, token, count, count);
 }
 
@@ -138,7 +138,7 @@ static size_t weights_bytes(const MtcModel *model) {
 }
 
 /* The weights, the tokens, and which of them the text has. */
-static const char *make_room(MtcDecoder *decoder) {
+static const char *make_room_for_draws(MtcDecoder *decoder) {
     const MtcModel *model = decoder->session->model;
     const size_t drawn = (size_t)model->context * sizeof(int32_t), seen = (size_t)model->vocabulary;
     return decoder->room ? NULL : mtc_device_alloc((void **)&decoder->room, weights_bytes(model) + drawn + seen);
@@ -178,7 +178,7 @@ static const char *upload_seen(const MtcDecoder *decoder, const MtcSequence *seq
 
 static const char *draw(MtcDecoder *decoder, const MtcSequence *sequence, const MtcDraws *draws, MtcTokenList *drawn) {
     MtcSession *session = decoder->session;
-    const char *error = make_room(decoder);
+    const char *error = make_room_for_draws(decoder);
     const MtcDrawing drawing = drawing_of(decoder, sequence, draws);
     MtcRun run = mtc_run(session, &session->batch, session->evaluation);
     error = error ? error : upload_seen(decoder, sequence, &drawing);
@@ -196,7 +196,7 @@ static void note_cached(MtcDecoder *decoder, int32_t last, const MtcTokenList *d
 
 int mtc_decoder_draw(MtcDecoder *decoder, const MtcSequence *sequence, const MtcDraws *draws, MtcTokenList *drawn) {
     int64_t count;
-    const int32_t *token = window(sequence, &count);
+    const int32_t *token = tokens_of_window(sequence, &count);
     const size_t left = (size_t)(decoder->session->model->context - count + 1);
     int code = fill_cache(decoder, token, count, count - 1);
     drawn->count = drawn->capacity < left ? drawn->capacity : left;
