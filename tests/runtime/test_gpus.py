@@ -126,7 +126,7 @@ def test_nccl_adds_up_to_the_same_bytes(apart, stub, folder):  # noqa: F811
 
 @pytest.mark.parametrize("more, patience, code, messages", [
     ({"STUB_FAULT": "5"}, 60, RANK_LOST, ["NCCL cannot send and receive: remote process exited", "NCCL_SOCKET_IFNAME"]),
-    ({"HANGS": "1"}, 3, RANK_LOST, ["waits for the others' sums: nothing came by NCCL for 3 s", "--resume goes on", "aborted"]),
+    ({"HANGS": "1"}, 3, RANK_LOST, ["waits for the others' sums: nothing came by NCCL for 3", "--resume goes on", "aborted"]),
     ({"MTC_NCCL": "/nowhere/libnccl.so.2"}, 60, UNAVAILABLE, ["NCCL cannot be loaded: /nowhere", "nvidia-nccl-cu13", "--sums host needs none"]),
 ], ids=["fault", "hangs", "missing"])
 def test_what_nccl_ends(apart, stub, folder, more, patience, code, messages):  # noqa: F811
