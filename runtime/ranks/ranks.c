@@ -395,7 +395,7 @@ static int compare_values(MtcFault *fault, const char (*all)[VALUE], const MtcAg
 }
 
 int mtc_ranks_ready(MtcFault *fault, int code) {
-    if (joined.count == 1)
+    if (joined.count == 1 || code == MTC_RANK_LOST)
         return code;
     MtcFault lost;
     int *codes = (int *)mtc_zeroed((size_t)joined.count * sizeof *codes);

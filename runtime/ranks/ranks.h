@@ -24,7 +24,8 @@ int mtc_rank(void);
 int mtc_rank_count(void);
 int mtc_rank_here(void); /* of those on this machine, which this one is */
 
-/* Have all opened what they need? `code`: of this rank, with its fault. */
+/* Have all opened what they need? `code`: of this rank, with its fault. Where it has lost another, nobody is asked: that one would not
+ * answer. */
 int mtc_ranks_ready(MtcFault *fault, int code);
 /* What must be the same in all; where it is not, the fault names it and the rank. How many there are may differ only behind a
  * difference. */

@@ -158,6 +158,18 @@ def test_all_end_with_one(compile_model, folder, how):  # noqa: F811
     processes[2].communicate()
 
 
+def test_a_profile_ends_where_a_rank_is_stopped(compile_model, folder):  # noqa: F811
+    """Whoever has lost another does not ask it whether it is ready."""
+    program = compile_model(MODELS["convolution"], "--shards", 2)
+    first, second = begun(program, folder, 2, "--runs", 10000, "--rank-timeout", 5, command="profile")
+    assert any("measuring runs" in line for line in first.stderr)
+    second.send_signal(signal.SIGSTOP)
+    codes, _, told = ended([first])
+    assert codes == [RANK_LOST] and "waits for rank 1 (" in told, told
+    second.kill()
+    second.communicate()
+
+
 def test_killed_ranks_leave_what_goes_on(compile_model, folder):  # noqa: F811
     program = compile_model(MODELS["updates"], "--shards", 4)
     flags = ["--data", str(folder), "--epochs", "4000"]
