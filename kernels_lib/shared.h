@@ -151,6 +151,14 @@ MTC_AGREED bool head_fits_tensor_cores(long long size) {
     return size % 8 == 0 && size <= 128;
 }
 
+/* At one position, which sees so many: blocks for each head of keys, of a hundred positions or two where the cache is full. A power of two. */
+MTC_AGREED int attention_step_parts(long long seen) {
+    int parts = 1;
+    while (parts < 8 && parts * 128 < seen)
+        parts *= 2;
+    return parts;
+}
+
 /* On CUDA cores a tile is planned for PLAIN_SHARED bytes; gradients of heads up to LARGEST_PLAIN_SMALL make do with PLAIN_SMALL. */
 MTC_CONSTANTS(PLAIN_SHARED = 99 << 10, PLAIN_SMALL = 64 << 10, LARGEST_PLAIN_SMALL = 176);
 

@@ -6,6 +6,8 @@
  * what training leaves in its bytes is never read, for position p reads the rows up to p, which were written before. */
 #include "op/compose.h"
 
+#include "kernels_lib/shared.h"
+
 /* The caches of a graph are told apart by their numbers. */
 static int next_cache(const Graph *g) {
     int count = 0;
@@ -52,17 +54,10 @@ static const char *step_arguments(Arena *arena, const Node *n) {
                         (long long)h->queries, (long long)h->keys, (long long)h->size, (long long)h->window);
 }
 
-/* As step_parts of cuda/attention_step.cuh: blocks that have a hundred positions or two, where the cache is full. */
-static int64_t step_parts(const Node *n) {
-    const Heads *h = &n->attr.heads;
-    int64_t length = n->in[1]->type.dim[0], seen = h->window && h->window < length ? h->window : length, parts = 1;
-    while (parts < 8 && parts * 128 < seen)
-        parts *= 2;
-    return parts;
-}
-
 static int64_t step_tiles(const Node *n) {
-    return n->attr.heads.keys * step_parts(n);
+    const Heads *h = &n->attr.heads;
+    int64_t length = n->in[1]->type.dim[0], seen = h->window && h->window < length ? h->window : length;
+    return h->keys * attention_step_parts(seen);
 }
 
 /* At half of the positions, as the mean over all. */

@@ -19,21 +19,13 @@
 #include "cuda/pack.cuh"
 #include "cuda/team.cuh"
 
-/* Parts of so many positions: blocks that have a hundred of them or two, where the cache is full. */
-constexpr int step_parts(int seen) {
-    int parts = 1;
-    while (parts < 8 && parts * 128 < seen)
-        parts *= 2;
-    return parts;
-}
-
 template <class Number_, int LENGTH, int QUERIES, int KEYS, int SIZE, int WINDOW> struct AttentionStep {
     using Number = Number_; // of the cache
     static constexpr int queries = QUERIES, keys = KEYS, size = SIZE, window = WINDOW;
     static constexpr int group = QUERIES / KEYS, row = 2 * KEYS * SIZE;
     static constexpr int pass = group < 4 ? group : 4; // queries at a time
     static constexpr int passes = (group + pass - 1) / pass;
-    static constexpr int parts = step_parts(WINDOW && WINDOW < LENGTH ? WINDOW : LENGTH);
+    static constexpr int parts = attention_step_parts(WINDOW && WINDOW < LENGTH ? WINDOW : LENGTH);
     /* Lanes of a position, and numbers of a lane: a pack, where lanes divide the head so; else every 32nd number. */
     static constexpr int pack = PACK_BYTES / (int)sizeof(Number), packs = SIZE / pack;
     static constexpr bool packed = SIZE % pack == 0 && packs <= LANES && (packs & (packs - 1)) == 0;
@@ -135,9 +127,9 @@ template <class Shape> struct StepSums {
 /* The cache of a head, and the calling lane's place: which of the positions that are seen at a time, which numbers of them. */
 template <class Shape> struct StepPlace {
     const typename Shape::Number *keys, *values;
-    int lane, first, end; // positions [first, end), which lie in the cache
-    int parts, slot,
-        step; // those that have any; of the lane: its first position from there, and how far it is to its next
+    int first, end;       // positions [first, end), which lie in the cache
+    int parts;            // those that have any
+    int lane, slot, step; // of a thread: its numbers; its first position, from `first`, and how far it is to its next
 
     __device__ StepPlace(const typename Shape::Number *keys, int part, int position)
         : keys(keys), values(keys + Shape::keys * Shape::size), lane(threadIdx.x % Shape::lanes), end(position) {
