@@ -56,7 +56,7 @@ static Node *narrowed(Rounding *r, Node *n) {
     return *narrow;
 }
 
-static bool is_looked_through(const Node *n) {
+bool is_looked_through(const Node *n) {
     return n->op->cls == OP_VIEW && !(n->op->flags & OP_LOOKUP);
 }
 

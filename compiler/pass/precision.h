@@ -11,4 +11,7 @@ void round_operands(Graph *g);
 /* Its operands are rounded, where the precision says so, and multiplied by tensor cores, which would not be mostly filled up. */
 bool product_is_rounded(const Node *n);
 
+/* A view whose elements are its operand's, or a number where there is none: what is rounded is the operand. */
+bool is_looked_through(const Node *n);
+
 #endif

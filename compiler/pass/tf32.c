@@ -20,13 +20,13 @@ typedef struct Rounding {
     bool *others;    /* somebody else reads it too */
 } Rounding;
 
-/* Its elements are those of its operand and zeros. */
-static bool is_looked_through(const Node *n) {
-    return n->op->cls == OP_VIEW && !(n->op->flags & OP_LOOKUP) && !(n->op->attrs & ATTR_VALUE && n->attr.value != 0);
+/* Its elements are those of its operand and zeros, which need no rounding. */
+static bool keeps_rounded(const Node *n) {
+    return is_looked_through(n) && !(n->op->attrs & ATTR_VALUE && n->attr.value != 0);
 }
 
 static Node *base_of(Node *n) {
-    while (is_looked_through(n))
+    while (keeps_rounded(n))
         n = n->in[0];
     return n;
 }
@@ -51,7 +51,7 @@ static void count_reads(Rounding *r) {
     for (int i = 0; i < r->g->nodes.count; i++) {
         const Node *n = r->g->nodes.at[i];
         const bool product = is_in_tf32(n);
-        for (int k = 0; k < n->inputs && !is_looked_through(n); k++) {
+        for (int k = 0; k < n->inputs && !keeps_rounded(n); k++) {
             const Node *base = base_of(n->in[k]);
             if (product)
                 r->numbers[base->id] += numbers_read(n, k);
@@ -95,7 +95,7 @@ static Node *rounded(Rounding *r, Node *n) {
 
 /* The same views of the rounded value. */
 static Node *rounded_below(Rounding *r, Node *operand) {
-    if (!is_looked_through(operand))
+    if (!keeps_rounded(operand))
         return rounded(r, operand);
     Node *below = rounded_below(r, operand->in[0]);
     graph_at(r->g, operand->src);
