@@ -98,8 +98,10 @@ const char *call_extents(Arena *arena, char of, const Type *type, int first, int
 /* window.c: the sum over the taps of windows of images, as the means of a pooling; without a name: it is another sum. */
 OnnxValue onnx_pooled(Onnx *o, const Node *sum);
 
+/* shard.c: the sum over the shards of the batch. */
+Node *over_shards(Graph *g, Node *x);
+
 /* view.c: of a view's guard, that the index has the relation to the number, too. */
-Node *over_shards(Graph *g, Node *x); /* shard.c: the sum over the shards of the batch */
 void view_requires(Arena *arena, const Tree **guard, const Tree *index, const char *relation, int64_t number);
 Attr attr_placed(const Type *shape, const int64_t *offset); /* of slice and pad */
 
