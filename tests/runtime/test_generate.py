@@ -84,7 +84,7 @@ MODELS = {
 }
 
 
-def model_of(layers, data="rows([[%s]])" % ", ".join("0" * 13), more=""):
+def model_of(layers, data, more=""):
     return HEAD.format(data=data) + layers.strip("\n") + "\n" + TAIL.format(more=more)
 
 
@@ -213,11 +213,11 @@ WIDE = """
 """
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("flags", [(), ("--precision", "bf16"), ("--precision", "fp16")], ids=["fp32", "bf16", "fp16"])
-def test_gpu_decodes_what_it_evaluates(flags, mtc, tmp_path):
-    text = model_of(WIDE).replace("class[19]", "class[3000]")
-    model, tolerance = library(mtc, tmp_path, text, *flags, target="cuda"), 0.05 if flags else 2e-4
+@pytest.mark.parametrize("target", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_decodes_what_it_evaluates(target, flags, mtc, tmp_path):
+    text = model_of(WIDE, 'tokens("tokens.bin")').replace("class[19]", "class[3000]")
+    model, tolerance = library(mtc, tmp_path, text, *flags, target=target), 0.05 if flags else 2e-4
     first = tokens_of(0)
     window = np.zeros((1, T + 1), np.uint16)
     window[0, :T] = first
