@@ -92,6 +92,34 @@ def test_tf32_compiles(mtc, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+POOLED = """data {
+  train = npy("x", "y")
+  x : u8[3, 32, 32]
+  y : class[10]
+}
+model {
+  v = relu(conv2d(x / 255, 32, 3, padding = 1))
+  logits = linear(global_avg_pool(v), 10)
+}
+train {
+  loss      = cross_entropy(logits, y)
+  optimizer = sgd(64)
+  batch     = 64
+}
+"""
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_lanes_read_the_row_each_at_its_place(precision, mtc, tmp_path):
+    """A thread that computes neighbours at a time reads what a row keeps in shared memory, the gradient of a pool, at the place of each."""
+    (tmp_path / "m.mt").write_text(POOLED)
+    emitted = mtc("--emit=cu", "--precision", precision, "--arch", "sm_90a", tmp_path / "m.mt").stdout
+    of_row = set(re.findall(r"^    float \*(\w+) = (?:row_memory|\w+ \+ )", emitted, re.M))
+    places = [place for lane in re.findall(r"for \(int v = 0; v < \d+; v\+\+\)\n(.*)", emitted)
+              for name, place in re.findall(r"(\w+)\[([^]]*)\]", lane) if name in of_row]
+    assert places and all(place.endswith(" + v") for place in places), places
+
+
 @by_name
 def test_does_not_depend_on_where_the_model_lies(path, mtc, tmp_path):
     copy = shutil.copy(path.with_suffix(".mt"), tmp_path)

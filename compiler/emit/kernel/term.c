@@ -104,7 +104,7 @@ static void describe(Body *body, Term *term, const Known *known, const Index *at
     if (known && known->inner && n == body->kernel->held) {
         describe_load(body, term, vector_element(e, known, at));
     } else if (known) {
-        term->form = known->inner ? vector_element(e, known, at) : known->value;
+        term->form = known->inner ? in_lane(e->arena, &body->lane, vector_element(e, known, at)) : known->value;
     } else if (is_loaded(body->kernel, n)) {
         describe_load(body, term, loaded_element(body, n, at));
     } else if (n->op->table == TABLE_KNOB) {
