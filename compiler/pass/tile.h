@@ -12,7 +12,8 @@ void kernel_cut(Kernel *kernel, const Machine *machine);
 void kernel_hold_row(Arena *arena, Kernel *kernel, const Machine *machine);
 
 /* Gives a product the fewest tiles of which none takes longer than `seconds`: beside a longer kernel of its phase it then
- * leaves multiprocessors free at no cost. Small ones share a multiprocessor where several blocks fit, and stay as they are. */
+ * leaves multiprocessors free at no cost. Small ones share a multiprocessor where several blocks fit, and stay as they are, as do long ones,
+ * which are launches of their own. */
 void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine);
 
 /* Seconds that its arithmetic alone takes the machine. */

@@ -209,7 +209,8 @@ def fits(gpu, m, n, panels):
 
 @pytest.mark.parametrize("batch, width", [(128, 128), (256, 512), (512, 1024), (1024, 2048), (2048, 1152)])
 def test_tiles_are_the_best_of_the_machine(mtc, tmp_path, batch, width):
-    """Of those that fit, the fastest by the cost model; or, where that leaves several for each multiprocessor, the fewest that take no longer."""
+    """Of those that fit, the fastest by the cost model; or, where that leaves several for each multiprocessor and all are soon done, the
+    fewest that take no longer."""
     tiles = [(128, 256, 4), (256, 128, 4), (128, 192, 4), (128, 128, 3), (256, 64, 2), (64, 256, 4), (128, 64, 4), (64, 128, 4), (64, 64, 4)]
     model = tmp_path / "product.mt"
     model.write_text(PRODUCT.replace("WIDTH", str(width)).replace("BATCH", str(batch)))
@@ -221,7 +222,7 @@ def test_tiles_are_the_best_of_the_machine(mtc, tmp_path, batch, width):
         cycles = {tile: narrow_cycles(gpu, batch, width, 512, tile) for tile in can}
         counts = {tile: count_of(batch, width, tile) for tile in can}
         fastest = min(can, key=cycles.get)
-        if counts[fastest] <= gpu.multiprocessors:
+        if counts[fastest] <= gpu.multiprocessors or cycles[fastest] / (gpu.mhz * 1e6) >= 5e-6:
             assert cycles[chosen] == cycles[fastest], (gpu.number, chosen, cycles)
         else:
             short = [tile for tile in can if narrow_cycles(gpu, *tile, 512, tile) <= cycles[fastest]]
