@@ -10,6 +10,7 @@ Body body_inside(Body *outer, Writer *out, const char *variable, const char *var
     Body body = body_new(outer->e, outer->kernel, outer->name, out);
     body.outer = outer;
     body.above = outer->above;
+    body.cases = outer->cases;
     body.names.outer = &outer->names;
     body.variables[0] = variable;
     body.variables[1] = variable_2;

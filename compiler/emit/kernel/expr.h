@@ -49,6 +49,14 @@ typedef struct Assumption {
     const Tree *wanted;
 } Assumption;
 
+/* A comparison that holds for all elements of a body, or for none, and what else is known so: cases.h. */
+typedef struct Case Case;
+struct Case {
+    const Case *outer;
+    const Tree *comparison;
+    bool holds;
+};
+
 /* A kernel, its rows, their loops: inner bodies know what outer ones do. What depends on none of a body's own variables
  * and is read from memory is read in the body around it; what is the same for all elements, at the start of the kernel. So
  * every loop that an expression may depend on has a body. */
@@ -70,6 +78,7 @@ struct Body {
     Writer *before_gate;     /* what reads the data set, which is always complete, goes here; NULL: it goes to `out` */
     Reads *per_row;          /* calls that are the same in all of a row, and what they are called; NULL: none */
     Assumption *assumption;  /* what is known of a condition; NULL: nothing */
+    const Case *cases;       /* what branches around it have asked; NULL: nothing */
     Reads *reads;            /* collects what is read; NULL: it is read where it is used */
     const char *read_from;   /* "ahead.": how what was read is reached */
     Reads *steady_reads;     /* of these, what is the same whatever `varying` counts; NULL: they are not apart */

@@ -1,4 +1,5 @@
 /* Kernels of rows: stage after stage, each a loop over the row's extent. */
+#include "emit/kernel/cases.h"
 #include "emit/kernel/chains.h"
 #include "emit/kernel/element.h"
 #include "emit/kernel/function.h"
@@ -285,6 +286,40 @@ static void write_elements(Body *row, const Stage *stage, const char *const *fol
     write_block(row->out, row->e->dialect->loop(row, j, extent, stage->lanes), &lines);
 }
 
+/* The outputs, in a branch where that much is known; NULL: in none. */
+static void write_known(Body *once, const Outputs *outputs, const Case *known) {
+    if (!known) {
+        body_write(once, outputs);
+        return;
+    }
+    Body branch = body_of_rows(once, once->out, NULL);
+    depend_on(&branch, "i");
+    branch.once = true;
+    branch.cases = known;
+    body_write(&branch, outputs);
+}
+
+/* "if (column < 768) {", and the same for what becomes of the others. `before`: "} else ", or nothing. */
+static void write_cases(Body *once, const Outputs *outputs, const Case *known, const char *before) {
+    const Tree *asked = case_to_ask(once, known, outputs);
+    Writer *out = once->out;
+    if (!asked && !*before) {
+        write_known(once, outputs, known);
+        return;
+    }
+    if (!asked) {
+        write_open(out, "%s{", before);
+        write_known(once, outputs, known);
+        write_close(out, "}");
+        return;
+    }
+    Case holds = {known, asked, true}, fails = {known, asked, false};
+    write_open(out, "%sif (%s) {", before, body_text(once, asked));
+    write_cases(once, outputs, &holds, "");
+    out->indent--;
+    write_cases(once, outputs, &fails, "} else ");
+}
+
 /* What happens once in a row: stores of its scalars. */
 static void write_once(Body *row, const Stage *stage) {
     Writer lines = writer_like(row->out);
@@ -293,7 +328,7 @@ static void write_once(Body *row, const Stage *stage) {
     Index at = stage_index(row, stage, tree_number(row->e->arena, 0));
     Outputs outputs = stage_outputs(&once, stage, &at);
     introduce(row, stage);
-    body_write(&once, &outputs);
+    write_cases(&once, &outputs, NULL, "");
     const char *head = row->e->dialect->once ? row->e->dialect->once(row) : NULL;
     if (head) {
         write_block(row->out, head, &lines);

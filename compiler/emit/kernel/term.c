@@ -1,5 +1,6 @@
 /* Terms: values at indices, equal ones once, with what is known of them. */
 #include "emit/kernel/term.h"
+#include "emit/kernel/cases.h"
 #include "emit/text/guard.h"
 
 /* Names and operators of an index and of a condition that are still written where they are used: see value.c. */
@@ -7,6 +8,23 @@ enum { MOST_OF_PLACE = 11, MOST_OF_LOOKUP = 32, MOST_OF_CONDITION = 7 };
 
 bool is_computed(const Body *body, const Node *n, const Index *at) {
     return !is_loaded(body->kernel, n) && !find_known(body, n, at);
+}
+
+/* Of a sum the operand that is something; a sum of nothing is nothing. */
+static void leave_out_nothing(Term *term) {
+    bool adds = term->operands == 2 && tree_is_infix(term->form, "+");
+    for (int k = 0; k < 2 && adds; k++)
+        if (term->operand[k]->nothing) {
+            *term = (Term){.node = term->node,
+                           .at = term->at,
+                           .uses = term->uses,
+                           .guard = term->guard,
+                           .form = tree_operand[0],
+                           .operand = {term->operand[1 - k]},
+                           .operands = 1,
+                           .nothing = term->operand[1 - k]->nothing};
+            return;
+        }
 }
 
 /* In vector code, what is rounded to a narrower type and back does not pass through that. */
@@ -18,6 +36,7 @@ static void describe_map(Body *body, Term *term, const Index *at) {
     term->operands = n->inputs;
     for (int k = 0; k < n->inputs; k++)
         term->operand[k] = term_of(body, n->in[k], at, term->guard);
+    leave_out_nothing(term);
 }
 
 /* The condition under which the operands of a term are read, if the term itself is under `guard`. */
@@ -167,6 +186,9 @@ static void judge(const Body *body, Term *term) {
 /* The condition holds for the whole body: 1; it does not: 0; that depends: -1. */
 static int assumed(const Body *body, const Tree *condition) {
     Assumption *assumption = body->assumption;
+    int decided = case_decides(body->cases, condition);
+    if (decided >= 0)
+        return decided;
     if (!assumption || body_depends_on(body, condition))
         return -1;
     if (!assumption->condition && !assumption->wanted)
@@ -220,6 +242,7 @@ Term *term_of(Body *body, const Node *n, const Index *at, const Tree *guard) {
         if (holds == 0) {
             term->form = literal_tree(body->e, n->attr.value, n->type.dtype);
             term->plain = true;
+            term->nothing = n->attr.value == 0;
         } else {
             term->own_guard = body_named(body, own_guard, MOST_OF_CONDITION, "bool", "inside");
             describe_guarded(body, term, &from);

@@ -47,10 +47,10 @@ static bool is_implied(const Conjunction *a, const Conjunction *b) {
     return true;
 }
 
-/* x < 3 and x >= 3 */
-static bool are_opposite(const Tree *a, const Tree *b) {
-    return tree_is_infix(a, "<") && tree_is_infix(b, ">=") && tree_same(a->part[0], b->part[0]) &&
-           tree_same(a->part[1], b->part[1]);
+bool guards_are_opposite(const Tree *a, const Tree *b) {
+    bool below = tree_is_infix(a, "<") && tree_is_infix(b, ">="),
+         above = tree_is_infix(a, ">=") && tree_is_infix(b, "<");
+    return (below || above) && tree_same(a->part[0], b->part[0]) && tree_same(a->part[1], b->part[1]);
 }
 
 /* Comparisons of a that b has not: how many, and the last of them. */
@@ -75,7 +75,7 @@ static bool merge(Conjunction *a, const Conjunction *b) {
     int p = 0, q = 0;
     if (differences(a, b, &p) != 1 || differences(b, a, &q) != 1)
         return false;
-    if (!are_opposite(a->at.at[p], b->at.at[q]) && !are_opposite(b->at.at[q], a->at.at[p]))
+    if (!guards_are_opposite(a->at.at[p], b->at.at[q]))
         return false;
     remove_at(a, p);
     return true;
