@@ -9,6 +9,7 @@
 #include "onnx/network.h"
 #include "op/reference.h"
 #include "options.h"
+#include "pass/abreast.h"
 #include "pass/decode.h"
 #include "pass/layout.h"
 #include "pass/precision.h"
@@ -357,11 +358,13 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
 static void layout_graphs(Lowered *model) {
     Training *training = &model->training;
     layout(model->module->train);
+    products_abreast(model->module->train);
     model->train_loss = after_layout(model->train_loss);
     for (int i = 0; i < training->optimizer_count; i++)
         training->losses[i] = after_layout(training->losses[i]);
     training->weights = after_layout(training->weights);
     layout(model->module->eval);
+    products_abreast(model->module->eval);
     if (model->module->watch)
         layout(model->module->watch);
 }
