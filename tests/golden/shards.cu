@@ -26,11 +26,11 @@
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
+#include "cuda/among.cuh"    // their sums over several GPUs of a host
 #include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
 #include "cuda/math.cuh"     // relu, sigmoid ...
 #include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
 #include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
-#include "cuda/peers.cuh"    // their sums over several GPUs of a host
 #include "cuda/repeated.cuh" // a kernel again and again, alone
 #include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
 #include "cuda/shard.cuh"    // the shards of a batch, and their sums

@@ -198,7 +198,7 @@ static void includes(Emitter *e, Writer *out) {
         {"cuda/repeated.cuh", "a kernel again and again, alone", true},
         {"cuda/tokens.cuh", "tokens one after the other: graphs of their launches", e->module->decode},
         {"cuda/shard.cuh", "the shards of a batch, and their sums", shards},
-        {"cuda/peers.cuh", "their sums over several GPUs of a host", shards},
+        {"cuda/among.cuh", "their sums over several GPUs of a host", shards},
         {"cuda/part.cuh", "the elements of this process, of those that several share", e->plan->flat.bytes > 0},
         {"cuda/hold.cuh", "rows that are read from shared memory", has_kernel(e, is_held)},
         {"cuda/patch.cuh", "sums over windows of images, channel by channel", has_kernel(e, is_of_patches)},
