@@ -17,7 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
-#define MTC_ABI 14
+#define MTC_ABI 15
 
 typedef enum MtcType {
     MTC_F32,
@@ -252,6 +252,7 @@ typedef struct MtcPeers {
     size_t offset, bytes;       /* of the model's sums, in the arena */
     char *arena[MTC_MAX_PEERS]; /* of each rank */
     char *words[MTC_MAX_PEERS]; /* MTC_PEER_BYTES of each, at first 0: who has come how far */
+    char *room[MTC_MAX_PEERS];  /* of each, for the parts of buckets that others send it; NULL: there are none */
     int *lost;                  /* memory of the host: 1 + the rank that was waited for in vain */
     long long patience;         /* nanoseconds that a rank waits for another */
 } MtcPeers;
@@ -263,6 +264,13 @@ typedef struct MtcExchange {
     size_t offset;
     int64_t count;
 } MtcExchange;
+
+/* Sums that are complete before phase `phase` of a training step, by what its phases wrote: `bytes` of them at `offset` of the arena. There, those of
+ * the bucket before may be added up; the last one has no bytes. */
+typedef struct MtcBucket {
+    int phase;
+    size_t offset, bytes;
+} MtcBucket;
 
 typedef struct MtcModel {
     int abi;                   /* MTC_ABI */
@@ -373,6 +381,9 @@ typedef struct MtcModel {
      * as well. NULL: the target has no peers. */
     const char *(*add_over_peers)(const MtcPeers *peers, size_t offset, size_t bytes);
     const char *(*train_among)(const MtcRun *run, const MtcPeers *peers, int64_t steps);
+
+    int buckets; /* in the order of their phases, from the end of the sums on; what is before them is complete when the step is */
+    const MtcBucket *bucket;
 
     /* What print(x) shows of the next step: `watch` stores it, changes nothing, and does not advance the clock. */
     int prints;

@@ -168,6 +168,13 @@ typedef struct Phase {
     int64_t tiles;
 } Phase;
 
+/* Sums over shards that are complete with a phase: those of the rows first .. last of the module's states. Other GPUs get them beside the
+ * phases that follow; with the next bucket's phase they are added up. The last bucket has no bytes: it says when those before it are. */
+typedef struct Bucket {
+    int phase, first, last;
+    int64_t bytes;
+} Bucket;
+
 typedef enum Schedule { SCHEDULE_AUTO, SCHEDULE_GRAPH, SCHEDULE_PERSISTENT } Schedule;
 
 /* One graph of a module, compiled: its kernels, phases and buffers. */
@@ -182,6 +189,7 @@ typedef struct Program {
     int64_t grid;        /* PERSISTENT: blocks */
     double estimate[3];  /* seconds per step under each schedule (index: Schedule) */
     const char *despite; /* why another schedule was taken than the one that is estimated faster; NULL: none was */
+    VEC(Bucket) buckets; /* of a shard on GPUs, by phase: bucket.h */
 
     /* By node id, NULL where there is none. */
     const Kernel **producer; /* of a node that is stored */

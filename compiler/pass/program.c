@@ -246,6 +246,23 @@ static void print_cut(Text *out, const Kernel *kernel) {
         text_printf(out, "%lld rows, %s each", (long long)kernel->rows, teams[kernel->team]);
 }
 
+/* The phases from behind bucket b's to that of the next one. */
+static const char *phases_behind(const Program *program, int b) {
+    const int first = program->buckets.at[b].phase + 2,
+              last = b + 1 < program->buckets.count ? program->buckets.at[b + 1].phase + 1 : program->phases.count;
+    return first > last    ? "behind the last"
+           : first == last ? arena_printf(program->arena, "beside phase %d", first)
+                           : arena_printf(program->arena, "beside phases %d to %d", first, last);
+}
+
+static void print_bucket(Text *out, const Program *program, int phase) {
+    for (int b = 0; b < program->buckets.count; b++)
+        if (program->buckets.at[b].phase == phase && program->buckets.at[b].bytes)
+            text_printf(out, "  bucket %d: %lld bytes of sums are sent %s, and come back %s\n", b + 1,
+                        (long long)program->buckets.at[b].bytes, phases_behind(program, b),
+                        phases_behind(program, b + 1));
+}
+
 void schedule_print(const Program *program, Text *out) {
     static const char *const names[] = {[SCHEDULE_GRAPH] = "graph", [SCHEDULE_PERSISTENT] = "persistent"};
     text_printf(out, "%s: %d phases, %s\n", program->prefix, program->phases.count, names[program->schedule]);
@@ -267,5 +284,6 @@ void schedule_print(const Program *program, Text *out) {
             print_cut(out, kernel);
             text_putc(out, '\n');
         }
+        print_bucket(out, program, p);
     }
 }

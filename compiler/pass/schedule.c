@@ -1,5 +1,6 @@
 /* The schedule: kernels at one dependency level form a phase. Values must be complete before they are read, and a
  * weight must have been read for the last time before it is overwritten in place. */
+#include "pass/bucket.h"
 #include "pass/kernel.h"
 #include "pass/tile.h"
 
@@ -249,4 +250,5 @@ void schedule(Program *program, Schedule wanted) {
     const bool may_stay = is_tiny(program) && !program->graph->module->shards;
     program->schedule = wanted != SCHEDULE_AUTO ? wanted : may_stay ? best : SCHEDULE_GRAPH;
     program->despite = program->schedule == best ? NULL : why_not_faster(program, wanted);
+    fill_buckets(program);
 }

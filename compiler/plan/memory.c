@@ -266,6 +266,13 @@ PlanSums plan_sums(const Plan *plan, const Module *module) {
     return sums;
 }
 
+PlanSums plan_bucket(const Plan *plan, int b) {
+    const Bucket *bucket = &plan->programs[PROGRAM_TRAIN]->buckets.at[b];
+    const Buffer *first = &plan->buffers.at[plan->of_state[bucket->first]],
+                 *last = &plan->buffers.at[plan->of_state[bucket->last]];
+    return (PlanSums){first->offset, last->offset + aligned_bytes(last->bytes)};
+}
+
 bool kernel_waits_for_shards(const Kernel *kernel) {
     return kernel->cls == KERNEL_CALL && kernel->call->op->call->over_shards;
 }
@@ -336,7 +343,20 @@ static void verify_flat(const Plan *plan, const Module *module) {
     }
 }
 
+/* From the end of the sums on, one bucket begins where the one before it ends. */
+static void verify_buckets(const Plan *plan, const Module *module) {
+    const Program *train = plan->programs[PROGRAM_TRAIN];
+    int64_t end = train->buckets.count ? plan_sums(plan, module).end : 0;
+    for (int b = 0; b + 1 < train->buckets.count; b++) {
+        const PlanSums part = plan_bucket(plan, b);
+        if (part.end != end || part.begin >= part.end)
+            ICE("bucket %d does not end where the one before it begins", b);
+        end = part.begin;
+    }
+}
+
 void plan_verify(const Plan *plan) {
+    verify_buckets(plan, plan->programs[PROGRAM_TRAIN]->graph->module);
     verify_flat(plan, plan->programs[PROGRAM_TRAIN]->graph->module);
     for (int i = 0; i < plan->buffers.count; i++) {
         const Buffer *a = &plan->buffers.at[i];

@@ -75,6 +75,8 @@ typedef struct PlanSums {
     int64_t begin, end;
 } PlanSums;
 PlanSums plan_sums(const Plan *plan, const Module *module);
+/* Of the bucket number b of the training step, which has bytes. */
+PlanSums plan_bucket(const Plan *plan, int b);
 
 /* Before the kernel, shards wait for a sum over all of them; and how many such kernels a training step has. */
 bool kernel_waits_for_shards(const Kernel *kernel);

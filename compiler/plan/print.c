@@ -99,6 +99,17 @@ static MtcNeeds needs_of(const Plan *plan) {
     return needs;
 }
 
+static void print_buckets(const Plan *plan, Text *out) {
+    const Program *train = plan->programs[PROGRAM_TRAIN];
+    if (train->buckets.count)
+        text_puts(out, "buckets of sums, each complete with its phase\n");
+    for (int b = 0; b + 1 < train->buckets.count; b++) {
+        const PlanSums part = plan_bucket(plan, b);
+        text_printf(out, "  %12lld %12lld  phase %d\n", (long long)part.begin, (long long)(part.end - part.begin),
+                    train->buckets.at[b].phase + 1);
+    }
+}
+
 static void print_needs(const Plan *plan, Text *out) {
     const MtcNeeds needs = needs_of(plan);
     text_puts(out, "device, beside the data\n");
@@ -132,6 +143,7 @@ void plan_print(const Plan *plan, Text *out) {
     print_section(plan, "optimizer state", BUFFER_STATE, -1, out);
     for (int i = 0; i < plan->program_count; i++)
         print_section(plan, arena_printf(out->arena, "%s: values", plan->programs[i]->prefix), BUFFER_VALUE, i, out);
+    print_buckets(plan, out);
     text_puts(out, "total\n");
     print_total("weights", plan->weight_bytes, out);
     print_total("optimizer state", plan_state_bytes(plan), out);

@@ -118,35 +118,62 @@ template <int COUNT, int EACH> __device__ void sum_fours(size_t offset, int64_t 
     }
 }
 
-/* Of so many times four numbers in the arenas. */
-template <int COUNT> __global__ void __launch_bounds__(PEER_THREADS) sum_over_peers(size_t offset, int64_t fours) {
-    constexpr int EACH = FOURS_UNDER_WAY / COUNT;
-    PeerWords *words = peer_words(current_peers.rank);
-    __shared__ unsigned turn; // 0: a peer is lost
+/* Of so many times four numbers, those of a rank. */
+struct PeerPart {
+    int64_t each, begin, end;
+    __host__ __device__ PeerPart(int64_t fours, int count, int rank)
+        : each((fours + count - 1) / count), begin(smaller(rank * each, fours)), end(smaller(begin + each, fours)) {
+    }
+    __host__ __device__ static int64_t smaller(int64_t a, int64_t b) {
+        return a < b ? a : b;
+    }
+};
+
+/* The block's turn, the same on all GPUs; 0: a peer is lost. */
+static __device__ unsigned begin_turn() {
+    __shared__ unsigned turn;
+    const PeerWords *words = peer_words(current_peers.rank);
     if (threadIdx.x == 0)
         turn = read_word(&words->alone) ? 0 : words->turn[blockIdx.x] + 1;
     __syncthreads();
+    return turn;
+}
+
+static __device__ void end_turn(unsigned turn) {
+    if (threadIdx.x == 0)
+        peer_words(current_peers.rank)->turn[blockIdx.x] = turn;
+}
+
+/* Of so many times four numbers in the arenas. */
+template <int COUNT> __global__ void __launch_bounds__(PEER_THREADS) sum_over_peers(size_t offset, int64_t fours) {
+    constexpr int EACH = FOURS_UNDER_WAY / COUNT;
+    const PeerPart own(fours, COUNT, current_peers.rank);
+    const int64_t stride = (int64_t)gridDim.x * PEER_THREADS;
+    const unsigned turn = begin_turn();
     if (turn == 0)
         return;
-    const int64_t own = divide_up(fours, (int64_t)COUNT);
-    const int64_t begin = current_peers.rank * own, end = begin + own < fours ? begin + own : fours;
-    const int64_t stride = (int64_t)gridDim.x * PEER_THREADS;
     meet_peers(0, turn);
-    for (int64_t i = begin + blockIdx.x * PEER_THREADS + threadIdx.x; i < end; i += EACH * stride)
-        sum_fours<COUNT, EACH>(offset, i, stride, end);
+    for (int64_t i = own.begin + blockIdx.x * PEER_THREADS + threadIdx.x; i < own.end; i += EACH * stride)
+        sum_fours<COUNT, EACH>(offset, i, stride, own.end);
     meet_peers(1, turn);
-    if (threadIdx.x == 0)
-        words->turn[blockIdx.x] = turn;
+    end_turn(turn);
 }
 
 /* As many blocks on each GPU, whatever it is. What lies in an arena has memory up to a multiple of four numbers. */
-static inline cudaError_t launch_peer_sums(const MtcPeers &peers, size_t offset, size_t bytes, cudaStream_t stream) {
-    const int64_t fours = divide_up((int64_t)bytes, (int64_t)sizeof(float4));
+static inline int peer_blocks(const MtcPeers &peers, int64_t fours) {
     const int64_t each = divide_up(fours, (int64_t)peers.count);
-    const int blocks = (int)std::min<int64_t>(divide_up(each, (int64_t)PEER_THREADS), PEER_BLOCKS);
+    return (int)std::min<int64_t>(divide_up(each, (int64_t)PEER_THREADS), PEER_BLOCKS);
+}
+
+static inline int64_t count_fours(size_t bytes) {
+    return divide_up((int64_t)bytes, (int64_t)sizeof(float4));
+}
+
+static inline cudaError_t launch_peer_sums(const MtcPeers &peers, size_t offset, size_t bytes, cudaStream_t stream) {
+    const int64_t fours = count_fours(bytes);
     (peers.count == 2   ? sum_over_peers<2>
      : peers.count == 4 ? sum_over_peers<4>
-                        : sum_over_peers<8>)<<<blocks, PEER_THREADS, 0, stream>>>(offset, fours);
+                        : sum_over_peers<8>)<<<peer_blocks(peers, fours), PEER_THREADS, 0, stream>>>(offset, fours);
     return cudaGetLastError();
 }
 

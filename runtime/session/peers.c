@@ -8,14 +8,23 @@
 
 struct MtcPeerSums {
     MtcPeers peers;
-    char *words; /* of this rank */
+    char *words, *room; /* of this rank */
 };
 
 /* What a rank tells the others. */
 typedef struct Offer {
     bool given;
-    MtcReach arena, words;
+    MtcReach arena, words, room;
 } Offer;
+
+/* For the own part of each bucket, of all others. Parts are whole times 16 bytes, as in cuda/peers.cuh. */
+static size_t room_bytes(const MtcModel *model, int count) {
+    enum { FOURS = 4 * sizeof(float) };
+    size_t parts = 0;
+    for (int k = 0; k < model->buckets; k++)
+        parts += (model->bucket[k].bytes / FOURS + (size_t)count - 1) / (size_t)count;
+    return parts * FOURS * (size_t)(count - 1);
+}
 
 static const char *make_words(MtcSession *session, MtcPeerSums *sums) {
     const char *error = mtc_host_alloc((void **)&sums->peers.lost, sizeof *sums->peers.lost);
@@ -28,18 +37,27 @@ static const char *make_words(MtcSession *session, MtcPeerSums *sums) {
     return error ? error : mtc_synchronize();
 }
 
+static const char *make_room(MtcSession *session, MtcPeerSums *sums) {
+    const size_t bytes = room_bytes(session->model, sums->peers.count);
+    return bytes && mtc_session_alloc(session, (void **)&sums->room, bytes, "sums of other GPUs") ? session->fault.text
+                                                                                                  : NULL;
+}
+
 static Offer offer_of(const MtcSession *session, const MtcPeerSums *sums, const char **why) {
     Offer offer;
     memset(&offer, 0, sizeof offer);
     *why = *why ? *why : mtc_device_offer(session->arena, &offer.arena);
     *why = *why ? *why : mtc_device_offer(sums->words, &offer.words);
+    *why = *why || !sums->room ? *why : mtc_device_offer(sums->room, &offer.room);
     offer.given = !*why;
     return offer;
 }
 
-static const char *reach(MtcPeers *peers, int other, const Offer *offer) {
+static const char *reach(MtcPeerSums *sums, int other, const Offer *offer) {
+    MtcPeers *peers = &sums->peers;
     const char *error = mtc_device_reach(&offer->arena, (void **)&peers->arena[other]);
-    return error ? error : mtc_device_reach(&offer->words, (void **)&peers->words[other]);
+    error = error ? error : mtc_device_reach(&offer->words, (void **)&peers->words[other]);
+    return error || !sums->room ? error : mtc_device_reach(&offer->room, (void **)&peers->room[other]);
 }
 
 static const char *reach_all(const MtcSession *session, MtcPeerSums *sums, const Offer *offers) {
@@ -48,9 +66,10 @@ static const char *reach_all(const MtcSession *session, MtcPeerSums *sums, const
     for (int other = 0; other < peers->count && !error; other++)
         if (other != peers->rank)
             error =
-                offers[other].given ? reach(peers, other, &offers[other]) : "another rank gives no way to its memory";
+                offers[other].given ? reach(sums, other, &offers[other]) : "another rank gives no way to its memory";
     peers->arena[peers->rank] = session->arena;
     peers->words[peers->rank] = sums->words;
+    peers->room[peers->rank] = sums->room;
     return error;
 }
 
@@ -91,6 +110,7 @@ int mtc_peers_new(MtcSession *session, MtcPeerSums **result, const char **why) {
     sums->peers.offset = model->sums_offset;
     sums->peers.bytes = model->sums_bytes;
     *why = make_words(session, sums);
+    *why = *why ? *why : make_room(session, sums);
     const int code = meet(session, sums, why);
     if (code || *why)
         mtc_peers_free(session, sums);
@@ -106,9 +126,12 @@ void mtc_peers_free(MtcSession *session, MtcPeerSums *sums) {
         if (other != sums->peers.rank) {
             mtc_device_leave(sums->peers.arena[other]);
             mtc_device_leave(sums->peers.words[other]);
+            mtc_device_leave(sums->peers.room[other]);
         }
     if (sums->words)
         mtc_session_free(session, sums->words, MTC_PEER_BYTES);
+    if (sums->room)
+        mtc_session_free(session, sums->room, room_bytes(session->model, sums->peers.count));
     if (sums->peers.lost)
         mtc_host_free(sums->peers.lost);
     free(sums);

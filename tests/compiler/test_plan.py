@@ -243,3 +243,31 @@ def test_what_a_norm_keeps_of_its_rows(rows_of, precision, kept):
     plan = rows_of(model, predict=f"precision = {precision}")
     size = {"sum": 64 * 16 * 4, "sub": 64 * 16 * 256 * 4}
     assert {name: plan[f"n_{name}"].size for name in size if f"n_{name}" in plan} == {kept: size[kept]}
+
+
+def wide(mtc, tmp_path, *flags):
+    """A plan of layers that have 9 MB of weights each."""
+    (tmp_path / "wide.mt").write_text(MLP.format(model="  h = relu(linear(x, 1500))\n  g = relu(linear(h, 1500))\n  k = relu(linear(g, 1500))\n"
+                                                      "  logits = linear(k, 10)", optimizer="sgd(0.1)", batch=64))
+    return mtc(tmp_path / "wide.mt", *flags)
+
+
+def test_buckets_are_the_end_of_the_sums(mtc, tmp_path):
+    """One behind the other, each complete with a phase that writes the last of it and before the last phase; what the first phases have is in none."""
+    done = wide(mtc, tmp_path, "--emit=plan", "--shards", 2)
+    buckets = [tuple(map(int, re.findall(r"\d+", line))) for line in re.search(r"^buckets .*?\n((?:  .*\n)+)", done.stdout, re.M)[1].splitlines()]
+    sums = [tuple(map(int, line.split()[:2])) for line in done.stdout.splitlines() if "shard_sum" in line]
+    end = max(offset + -(-size // 256) * 256 for offset, size in sums)
+    assert len(buckets) == 2 and [phase for _, _, phase in buckets] == sorted({phase for _, _, phase in buckets})
+    for offset, size, _ in buckets:
+        assert offset + size == end and size >= 8 << 20 and any(begin == offset for begin, _ in sums)
+        end = offset
+    assert end > min(offset for offset, _ in sums)
+    schedule = wide(mtc, tmp_path, "--emit=schedule", "--shards", 2).stdout
+    assert [int(line.split()[1].rstrip(":")) for line in schedule.splitlines() if line.startswith("  bucket")] == [1, 2]
+
+
+@pytest.mark.parametrize("flags", [[], ["--shards", 2, "--target", "cpu"], ["--shards", 2, "--shard-optimizer"]])
+def test_no_buckets_where_nobody_sends_them(mtc, tmp_path, flags):
+    """Without shards there are no sums, the processor copies nothing beside its work, and sums of flat weights go piece by piece."""
+    assert "bucket" not in wide(mtc, tmp_path, "--emit=plan", *flags).stdout

@@ -114,6 +114,23 @@ def test_bytes_do_not_depend_on_gpus(compile_model, tmp_path, name):
     assert trained(program, 2, tmp_path, steps, "--resume", "w")[1] == expected[1]
 
 
+WIDE = settings("layers=3", "width=512", "context=32", "examples=16")
+
+
+@needs_two
+@pytest.mark.parametrize("name, make, flags, buckets", [("mnist", digits, ["--batch", 16], 0), ("resnet18_cifar", photos, settings("examples=32"), 4),
+                                                        ("char_gpt", letters, WIDE, 4)])
+def test_sums_beside_the_backward_pass(compile_model, mtc, tmp_path, name, make, flags, buckets):
+    """Where each GPU has one shard: those that are complete early have gone when it ends."""
+    make(tmp_path)
+    model = ROOT / f"models/{name}.mt"
+    assert mtc(model, "--emit=schedule", "--shards", COUNTS[-1], *flags).stdout.count("  bucket ") == buckets
+    program = compile_model(model, "--shards", COUNTS[-1], *flags, target="cuda")
+    expected = trained(program, 1, tmp_path, 50)
+    for _ in range(3):
+        assert trained(program, COUNTS[-1], tmp_path, 50, sums="peers") == expected
+
+
 @needs_two
 def test_two_runs_are_one(compile_model, tmp_path):
     """Of so many steps that ranks come in any order."""

@@ -289,6 +289,7 @@ static void step_section(Emitter *e, Writer *out) {
     write_parts(e, out);
     if (e->module->decode)
         write_line(out, "static Tokens token_graphs; // the launches that decode one\n");
+    write_buckets(e, out);
     if (plan_exchanges(e->plan))
         write_train_between(e, out);
     else if (shards)
@@ -317,6 +318,7 @@ static void step_section(Emitter *e, Writer *out) {
 }
 
 static void updating(Emitter *e, Writer *out) {
+    const bool stops = plan_exchanges(e->plan), fills = e->programs[PROGRAM_TRAIN]->buckets.count;
     write_line(out,
                "\n// once the sums are those of all shards\n"
                "static const char *update(const MtcRun *run) {\n"
@@ -333,9 +335,12 @@ static void updating(Emitter *e, Writer *out) {
                "\n"
                "// steps of which each GPU computes one shard\n"
                "static const char *train_among(const MtcRun *run, const MtcPeers *peers, int64_t steps) {\n"
-               "    return among.train<Train, Update>(run, peers, steps%s);\n"
+               "    return among.train<Train, Update>(run, peers, steps%s%s);\n"
                "}",
-               plan_exchanges(e->plan) ? ", exchange_table" : "");
+               stops   ? ", exchange_table"
+               : fills ? ", {}"
+                       : "",
+               fills ? ", bucket_table" : "");
 }
 
 static void evaluation(Emitter *e, Writer *out) {

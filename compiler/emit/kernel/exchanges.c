@@ -22,3 +22,21 @@ void write_exchanges(Emitter *e, Writer *out) {
     write_table(&table, "static const MtcExchange exchange_table[]", out);
     write_blank(out);
 }
+
+void write_buckets(Emitter *e, Writer *out) {
+    const Program *train = e->programs[PROGRAM_TRAIN];
+    RowTable table = {.arena = e->arena};
+    for (int b = 0; b < train->buckets.count; b++) {
+        const PlanSums part = b + 1 < train->buckets.count ? plan_bucket(e->plan, b) : (PlanSums){0, 0};
+        table_row(&table, NULL);
+        table_number(&table, NULL, train->buckets.at[b].phase + 1);
+        table_number(&table, NULL, part.begin);
+        table_number(&table, NULL, part.end - part.begin);
+    }
+    if (!table.rows.count)
+        return;
+    write_line(out, "// before a phase, so many bytes of sums at a place of the arena are complete; those of the row "
+                    "before are added up");
+    write_table(&table, "static const MtcBucket bucket_table[]", out);
+    write_blank(out);
+}

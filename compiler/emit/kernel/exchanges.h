@@ -6,5 +6,7 @@
 
 /* The table of them, by phases; nothing where there are none. */
 void write_exchanges(Emitter *e, Writer *out);
+/* That of the buckets, likewise. */
+void write_buckets(Emitter *e, Writer *out);
 
 #endif

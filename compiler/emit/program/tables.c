@@ -460,6 +460,8 @@ static void write_shards(Emitter *e, Writer *out) {
     write_line(out, ".add_sums = add_sums,");
     if (e->dialect->peers)
         write_line(out, ".add_over_peers = add_sums_over_peers,\n.train_among = train_among,");
+    if (e->programs[PROGRAM_TRAIN]->buckets.count)
+        write_line(out, ".buckets = %d,\n.bucket = bucket_table,", e->programs[PROGRAM_TRAIN]->buckets.count);
 }
 
 /* What print(x) shows, where it lies once `watch` has run. */
