@@ -246,13 +246,13 @@ static inline size_t mtc_drawing_bytes(int64_t vocabulary, int64_t tiles) {
 }
 
 /* The GPUs of one host, each of a rank, that read and write each other's memory; pointers are those of this rank's GPU. */
-enum { MTC_MAX_PEERS = 8, MTC_PEER_BYTES = 8192 };
+enum { MTC_MAX_PEERS = 8, MTC_PEER_BYTES = 8192, MTC_MAIL_BYTES = 512 << 10 };
 typedef struct MtcPeers {
     int rank, count;            /* 2, 4 or 8 */
     size_t offset, bytes;       /* of the model's sums, in the arena */
     char *arena[MTC_MAX_PEERS]; /* of each rank */
     char *words[MTC_MAX_PEERS]; /* MTC_PEER_BYTES of each, at first 0: who has come how far */
-    char *room[MTC_MAX_PEERS];  /* of each, for the parts of buckets that others send it; NULL: there are none */
+    char *room[MTC_MAX_PEERS];  /* of each, for what others send it: twice MTC_MAIL_BYTES of each rank; parts of buckets */
     int *lost;                  /* memory of the host: 1 + the rank that was waited for in vain */
     long long patience;         /* nanoseconds that a rank waits for another */
 } MtcPeers;

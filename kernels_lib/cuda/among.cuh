@@ -20,10 +20,11 @@ class AmongPeers {
 
     /* With the maps of operands that were found before, so many steps ahead of the clock. */
     template <class Step>
-    static cudaError_t enqueue_phases(OperandMaps *maps, int64_t ahead, int first, int last, cudaStream_t stream) {
+    static cudaError_t enqueue_phases(OperandMaps *maps, int64_t ahead, int first, int last, cudaStream_t stream,
+                                      bool early = false) {
         Work work = {true, ahead};
         work.maps = maps;
-        return launch_phases<Step>(work, first, last, stream, false);
+        return launch_phases<Step>(work, first, last, stream, early);
     }
 
     /* What comes between two phases: an exchange, or a bucket is complete. */
@@ -52,15 +53,17 @@ class AmongPeers {
                                      cudaStream_t stream) {
         Attempt attempt;
         int first = 0;
+        bool early = false; // an exchange writes nothing that no phase writes
         for (int e = 0, b = 0; e < exchanges.count || b < buckets.count;) {
             const Stop stop = next_stop(exchanges, buckets, e, b);
             if (stop.phase > first)
-                attempt.then([&] { return enqueue_phases<Shard>(maps, ahead, first, stop.phase - 1, stream); });
+                attempt.then([&] { return enqueue_phases<Shard>(maps, ahead, first, stop.phase - 1, stream, early); });
             attempt.then([&] { return stop_for(stop, peers, copies, stream); });
+            early = stop.exchange != nullptr;
             first = stop.phase;
             (stop.exchange ? e : b)++;
         }
-        return attempt.then([&] { return enqueue_phases<Shard>(maps, ahead, first, Shard::launches, stream); })
+        return attempt.then([&] { return enqueue_phases<Shard>(maps, ahead, first, Shard::launches, stream, early); })
             .then([&] { return copies.end(stream); })
             .then([&] { return copies.add_the_rest(stream); })
             .error;

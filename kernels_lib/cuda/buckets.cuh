@@ -54,12 +54,12 @@ class BucketCopies {
     cudaStream_t copies = nullptr;
     cudaEvent_t ready = nullptr, sent = nullptr;
 
-    /* Where the bucket's parts lie in the room of their owner: behind those of the buckets before it. */
+    /* Where the bucket's parts lie in the room of their owner: behind the mail and those of the buckets before it. */
     size_t place_of(int bucket) const {
-        int64_t parts = 0;
+        size_t parts = 0;
         for (int k = 0; k < bucket; k++)
             parts += (peers.count - 1) * PeerPart(count_fours(buckets.at[k].bytes), peers.count, 0).each;
-        return (size_t)parts * sizeof(float4);
+        return 2 * MTC_MAIL_BYTES * peers.count + parts * sizeof(float4);
     }
 
     cudaError_t copy(char *to, const char *from, int64_t fours) const {
@@ -162,7 +162,7 @@ public:
         size_t bytes = peers.bytes;
         for (int k = 0; k < buckets.count; k++)
             bytes -= buckets.at[k].bytes;
-        return launch_peer_sums(peers, peers.offset, bytes, phases);
+        return launch_peer_sums(peers, peers.offset, bytes, phases, !buckets.count);
     }
 };
 

@@ -27,6 +27,7 @@ struct PeerWords {
     unsigned alone;                              // a peer was waited for in vain: nothing is waited for any more
 };
 static_assert(sizeof(PeerWords) <= MTC_PEER_BYTES, "the words of a GPU have room");
+static_assert(PEER_BLOCKS * PEER_THREADS * sizeof(float4) == MTC_MAIL_BYTES, "the mail of a GPU has room");
 
 static __device__ PeerWords *peer_words(int rank) {
     return (PeerWords *)current_peers.words[rank];
@@ -144,11 +145,68 @@ static __device__ void end_turn(unsigned turn) {
         peer_words(current_peers.rank)->turn[blockIdx.x] = turn;
 }
 
+/* ---- small sums: one meeting ----
+ *
+ * Every GPU sends all that it has to all others, and adds up the whole by itself: the bytes of N - 1 GPUs in place of 2 (N - 1) / N, where
+ * a meeting takes longer than to send them. Block b of all GPUs has the same numbers, and mail of its own, twice: what it sends
+ * in a turn nobody reads any more when all have come to the next one. */
+
+static __device__ float4 *mail_of(int to, int from, unsigned turn) {
+    const int place = ((int)(turn & 1) * current_peers.count + from) * PEER_BLOCKS + blockIdx.x;
+    return (float4 *)current_peers.room[to] + place * PEER_THREADS;
+}
+
+template <int COUNT> __global__ void __launch_bounds__(PEER_THREADS) send_and_sum(size_t offset, int64_t fours) {
+    const int rank = current_peers.rank;
+    const int64_t i = (int64_t)blockIdx.x * PEER_THREADS + threadIdx.x;
+    float4 value[COUNT];
+    admit_next_launch();
+    await_previous_launch();
+    const unsigned turn = begin_turn();
+    if (turn == 0)
+        return;
+    float4 *sums = fours_of(rank, offset);
+    const float4 own = i < fours ? __ldcg(sums + i) : float4{};
+#pragma unroll
+    for (int to = 0; to < COUNT; to++)
+        if (to != rank && i < fours)
+            mail_of(to, rank, turn)[threadIdx.x] = own;
+    meet_peers(0, turn);
+#pragma unroll
+    for (int from = 0; from < COUNT; from++)
+        value[from] = from == rank || i >= fours ? own : __ldcg(mail_of(rank, from, turn) + threadIdx.x);
+    if (i < fours)
+        sums[i] = tree_sum(value);
+    end_turn(turn);
+}
+
+/* Behind what the stream has; `early`: it may be there before that has ended. */
+template <class... Arguments>
+cudaError_t launch_sums(void (*kernel)(Arguments...), int blocks, bool early, cudaStream_t stream,
+                        Arguments... arguments) {
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = early;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = blocks;
+    config.blockDim = PEER_THREADS;
+    config.stream = stream;
+    config.attrs = &attribute;
+    cudaError_t known;
+    config.numAttrs = Compiled::of((const void *)kernel, &known).has_instructions_of_sm_90();
+    void *all[] = {&arguments...};
+    return Attempt{known}.then([&] { return cudaLaunchKernelExC(&config, (const void *)kernel, all); }).error;
+}
+
+/* ---- large ones: two ---- */
+
 /* Of so many times four numbers in the arenas. */
 template <int COUNT> __global__ void __launch_bounds__(PEER_THREADS) sum_over_peers(size_t offset, int64_t fours) {
     constexpr int EACH = FOURS_UNDER_WAY / COUNT;
     const PeerPart own(fours, COUNT, current_peers.rank);
     const int64_t stride = (int64_t)gridDim.x * PEER_THREADS;
+    admit_next_launch();
+    await_previous_launch();
     const unsigned turn = begin_turn();
     if (turn == 0)
         return;
@@ -169,12 +227,18 @@ static inline int64_t count_fours(size_t bytes) {
     return divide_up((int64_t)bytes, (int64_t)sizeof(float4));
 }
 
-static inline cudaError_t launch_peer_sums(const MtcPeers &peers, size_t offset, size_t bytes, cudaStream_t stream) {
+static inline cudaError_t launch_peer_sums(const MtcPeers &peers, size_t offset, size_t bytes, cudaStream_t stream,
+                                           bool early = true) {
     const int64_t fours = count_fours(bytes);
-    (peers.count == 2   ? sum_over_peers<2>
-     : peers.count == 4 ? sum_over_peers<4>
-                        : sum_over_peers<8>)<<<peer_blocks(peers, fours), PEER_THREADS, 0, stream>>>(offset, fours);
-    return cudaGetLastError();
+    if (fours <= (int64_t)(MTC_MAIL_BYTES / sizeof(float4)))
+        return launch_sums(peers.count == 2   ? send_and_sum<2>
+                           : peers.count == 4 ? send_and_sum<4>
+                                              : send_and_sum<8>,
+                           (int)divide_up(fours, (int64_t)PEER_THREADS), early, stream, offset, fours);
+    return launch_sums(peers.count == 2   ? sum_over_peers<2>
+                       : peers.count == 4 ? sum_over_peers<4>
+                                          : sum_over_peers<8>,
+                       peer_blocks(peers, fours), early, stream, offset, fours);
 }
 
 static inline cudaError_t set_peers(const MtcPeers *peers) {

@@ -17,13 +17,13 @@ typedef struct Offer {
     MtcReach arena, words, room;
 } Offer;
 
-/* For the own part of each bucket, of all others. Parts are whole times 16 bytes, as in cuda/peers.cuh. */
+/* Mail, and for the own part of each bucket, of all others. Parts are whole times 16 bytes, as in cuda/peers.cuh. */
 static size_t room_bytes(const MtcModel *model, int count) {
     enum { FOURS = 4 * sizeof(float) };
     size_t parts = 0;
     for (int k = 0; k < model->buckets; k++)
         parts += (model->bucket[k].bytes / FOURS + (size_t)count - 1) / (size_t)count;
-    return parts * FOURS * (size_t)(count - 1);
+    return 2 * MTC_MAIL_BYTES * (size_t)count + parts * FOURS * (size_t)(count - 1);
 }
 
 static const char *make_words(MtcSession *session, MtcPeerSums *sums) {
@@ -39,8 +39,7 @@ static const char *make_words(MtcSession *session, MtcPeerSums *sums) {
 
 static const char *make_room(MtcSession *session, MtcPeerSums *sums) {
     const size_t bytes = room_bytes(session->model, sums->peers.count);
-    return bytes && mtc_session_alloc(session, (void **)&sums->room, bytes, "sums of other GPUs") ? session->fault.text
-                                                                                                  : NULL;
+    return mtc_session_alloc(session, (void **)&sums->room, bytes, "sums of other GPUs") ? session->fault.text : NULL;
 }
 
 static Offer offer_of(const MtcSession *session, const MtcPeerSums *sums, const char **why) {
@@ -48,7 +47,7 @@ static Offer offer_of(const MtcSession *session, const MtcPeerSums *sums, const 
     memset(&offer, 0, sizeof offer);
     *why = *why ? *why : mtc_device_offer(session->arena, &offer.arena);
     *why = *why ? *why : mtc_device_offer(sums->words, &offer.words);
-    *why = *why || !sums->room ? *why : mtc_device_offer(sums->room, &offer.room);
+    *why = *why ? *why : mtc_device_offer(sums->room, &offer.room);
     offer.given = !*why;
     return offer;
 }
@@ -57,7 +56,7 @@ static const char *reach(MtcPeerSums *sums, int other, const Offer *offer) {
     MtcPeers *peers = &sums->peers;
     const char *error = mtc_device_reach(&offer->arena, (void **)&peers->arena[other]);
     error = error ? error : mtc_device_reach(&offer->words, (void **)&peers->words[other]);
-    return error || !sums->room ? error : mtc_device_reach(&offer->room, (void **)&peers->room[other]);
+    return error ? error : mtc_device_reach(&offer->room, (void **)&peers->room[other]);
 }
 
 static const char *reach_all(const MtcSession *session, MtcPeerSums *sums, const Offer *offers) {

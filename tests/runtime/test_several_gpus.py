@@ -121,7 +121,7 @@ WIDE = settings("layers=3", "width=512", "context=32", "examples=16")
 @pytest.mark.parametrize("name, make, flags, buckets", [("mnist", digits, ["--batch", 16], 0), ("resnet18_cifar", photos, settings("examples=32"), 4),
                                                         ("char_gpt", letters, WIDE, 4)])
 def test_sums_beside_the_backward_pass(compile_model, mtc, tmp_path, name, make, flags, buckets):
-    """Where each GPU has one shard: those that are complete early have gone when it ends."""
+    """Where each GPU has one shard: those that are complete early have gone when it ends; small ones meet once."""
     make(tmp_path)
     model = ROOT / f"models/{name}.mt"
     assert mtc(model, "--emit=schedule", "--shards", COUNTS[-1], *flags).stdout.count("  bucket ") == buckets
