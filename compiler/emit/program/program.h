@@ -28,7 +28,12 @@ Span source_of_kernel(const Kernel *kernel);      /* of the first of its nodes t
 
 void write_tables(Emitter *e, Writer *out);
 void write_net_tables(Emitter *e, Writer *out); /* of a library of the prediction alone */
+const Node *output_of(const Program *program);  /* NULL: none */
 const Node *prediction(const Emitter *e);       /* of evaluation; NULL: none */
+
+/* ---- generation_tables.c: text that goes on from a prompt ---- */
+
+void write_generation(Emitter *e, Writer *out); /* the model's members; or why there is none */
 
 /* ---- metric_tables.c: metrics over a set of examples ---- */
 

@@ -155,7 +155,7 @@ static int write_tensors(Emitter *e, Writer *out) {
     return table.rows.count;
 }
 
-static const Node *output_of(const Program *program) {
+const Node *output_of(const Program *program) {
     const Graph *g = program->graph;
     for (int k = 0; k < g->roots.count; k++)
         if (g->roots.at[k]->inputs == 1 && g->roots.at[k]->op->table == TABLE_NONE)
@@ -291,19 +291,6 @@ static void write_prediction(Emitter *e, Writer *out) {
     write_line(out, ".prediction_is_classes = %s,", e->module->prediction_is_classes ? "true" : "false");
     if (e->module->prediction_is_yes)
         write_line(out, ".prediction_is_yes = true,");
-}
-
-/* Of the token after a position; or why there are none. */
-static void write_generation(Emitter *e, Writer *out) {
-    const Module *module = e->module;
-    if (module->no_decode)
-        write_line(out, ".no_decode = %s,", quoted(e->arena, module->no_decode));
-    if (!module->decode)
-        return;
-    const Node *scores = output_of(plan_program(e->plan, module->decode));
-    write_line(out, ".scores_offset = %lld,", (long long)plan_buffer(e->plan, scores)->offset);
-    write_line(out, ".context = %lld,", (long long)module->context);
-    write_line(out, ".vocabulary = %d,", module->tokens->classes);
 }
 
 typedef struct Counts {
