@@ -14,6 +14,10 @@ Graph *graph_new(Module *module, bool training) {
     return g;
 }
 
+int64_t graph_examples(const Graph *g) {
+    return g->examples ? g->examples : g->module->batch;
+}
+
 Span graph_at(Graph *g, Span src) {
     Span previous = g->at;
     g->at = src;

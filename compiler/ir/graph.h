@@ -68,10 +68,11 @@ struct Node {
 struct Graph {
     Module *module;
     Arena *arena;
-    bool training; /* dropout is active, gradients and updates exist */
-    bool written;  /* its nodes are being made of the text: what they fold of the examples leaves filler out */
-    Span at;       /* where the nodes being made come from */
-    int copies;    /* nodes that rewriting may still make beside the ones that they are copies of */
+    bool training;    /* dropout is active, gradients and updates exist */
+    bool written;     /* its nodes are being made of the text: what they fold of the examples leaves filler out */
+    int64_t examples; /* of a run; 0: those of the module's batch */
+    Span at;          /* where the nodes being made come from */
+    int copies;       /* nodes that rewriting may still make beside the ones that they are copies of */
     VEC(Node *) nodes;
     /* Roots. Everything that no root needs is removed by graph_compact. `assign`s are roots too, wherever they are. */
     VEC(Node *) roots;
@@ -337,6 +338,7 @@ int module_state_like(Module *module, int weight, const char *name, const Type *
 /* The same under a name of its own: of all weights together, of which this is one. */
 int module_state_named(Module *module, int weight, const char *name, const Type *type);
 Graph *graph_new(Module *module, bool training);
+int64_t graph_examples(const Graph *g); /* of a run */
 
 /* ---- constructing nodes; each checks shapes and reports user errors at g's current place (graph_at) ---- */
 

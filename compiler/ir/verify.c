@@ -35,7 +35,7 @@ static void verify_attr(const Graph *g, const Node *n, const char *after) {
 
 static void verify_type(const Graph *g, const Node *n, const char *after) {
     HOLDS(n->type.rank >= 0 && n->type.rank <= MAX_RANK);
-    HOLDS(!n->type.batched || (n->type.rank > 0 && n->type.dim[0] % g->module->batch == 0));
+    HOLDS(!n->type.batched || (n->type.rank > 0 && n->type.dim[0] % graph_examples(g) == 0));
     int64_t elements = 1;
     for (int k = 0; k < n->type.rank; k++) {
         HOLDS(n->type.dim[k] > 0 && n->type.dim[k] <= INT32_MAX);

@@ -458,6 +458,8 @@ static void add_graph(Sizes *s, const Graph *g) {
 
 /* There is one batch size. */
 static void tie_batches(Sizes *s, const Graph *g, const Node **first) {
+    if (graph_examples(g) != g->module->batch)
+        return;
     for (int k = 0; k < g->nodes.count; k++) {
         const Node *n = g->nodes.at[k];
         if (!n->type.batched || n->type.dim[0] != g->module->batch)
