@@ -40,7 +40,7 @@ static void add_value(Arena *arena, const Program *program, const Kernel *kernel
     if (output)
         last = program->phases.count - 1;
     live->of_node[value->id] = live->values.count;
-    VEC_PUSH(arena, &live->values, ((LiveValue){value, kernel->phase, last, -1}));
+    VEC_PUSH(arena, &live->values, ((LiveValue){value, kernel->phase, last, -1, -1}));
 }
 
 static void add_phase(Arena *arena, const Program *program, const Phase *phase, Liveness *live) {
@@ -167,14 +167,18 @@ static void find_in_place(Arena *arena, const Program *program, Liveness *live, 
     }
 }
 
-/* What a program keeps from run to run, in bytes that nothing else of it has. */
+bool is_kept(const Node *n) {
+    return n->op->flags & OP_BUFFER && n->op->table == TABLE_NONE;
+}
+
+/* In bytes that nothing else of the program has. */
 static void add_kept(Arena *arena, const Program *program, Liveness *live) {
     for (int i = 0; i < program->graph->nodes.count; i++) {
         Node *n = program->graph->nodes.at[i];
-        if (!(n->op->flags & OP_BUFFER) || n->op->table != TABLE_NONE)
+        if (!is_kept(n))
             continue;
         live->of_node[n->id] = live->values.count;
-        VEC_PUSH(arena, &live->values, ((LiveValue){n, 0, program->phases.count - 1, -1}));
+        VEC_PUSH(arena, &live->values, ((LiveValue){n, 0, program->phases.count - 1, -1, -1}));
     }
 }
 

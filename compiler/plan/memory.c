@@ -156,10 +156,30 @@ static const char *value_label(Arena *arena, const Program *program, const Node 
     return trains ? label : arena_printf(arena, "%s_%s", program->prefix, label);
 }
 
+/* What programs keep is the same leaf in each: the first of them places it. */
+static const Buffer *placed_before(const Plan *plan, const Node *leaf) {
+    for (int i = 0; i < plan->buffers.count; i++) {
+        const Node *kept = plan->buffers.at[i].node;
+        if (kept && is_kept(leaf) && kept->op == leaf->op && kept->attr.index == leaf->attr.index)
+            return &plan->buffers.at[i];
+    }
+    return NULL;
+}
+
+static void find_kept(const Plan *plan, Liveness *live) {
+    for (int i = 0; i < live->values.count; i++) {
+        const Buffer *buffer = placed_before(plan, live->values.at[i].node);
+        if (buffer)
+            live->values.at[i].at = buffer->offset - plan->weight_bytes - plan->state_bytes;
+    }
+}
+
 static void add_values(Module *module, Plan *plan, int which, const Liveness *live, const Slots *slots) {
     int base = plan->buffers.count;
     for (int i = 0; i < live->values.count; i++) {
         const LiveValue *value = &live->values.at[i];
+        if (value->at >= 0)
+            continue;
         const char *label = value_label(module->arena, plan->programs[which], value->node, which == PROGRAM_TRAIN);
         Buffer buffer = {.kind = BUFFER_VALUE,
                          .name = unique_name(module->arena, plan, label),
@@ -189,6 +209,15 @@ static int by_offset(const void *a, const void *b) {
     return x->offset != y->offset ? (x->offset > y->offset ? 1 : -1) : strcmp(x->name, y->name);
 }
 
+static void index_kept(Plan *plan, int which) {
+    const Graph *g = plan->programs[which]->graph;
+    for (int i = 0; i < g->nodes.count; i++) {
+        const Buffer *buffer = placed_before(plan, g->nodes.at[i]);
+        if (buffer)
+            plan->of_node[which][i] = (int)(buffer - plan->buffers.at);
+    }
+}
+
 static void index_buffers(Module *module, Plan *plan) {
     plan->of_weight = no_rows(module->arena, module->weights.count);
     plan->of_state = no_rows(module->arena, module->states.count);
@@ -201,6 +230,8 @@ static void index_buffers(Module *module, Plan *plan) {
                                                    : &plan->of_node[buffer->program][buffer->node->id];
         *rows = i;
     }
+    for (int i = 0; i < plan->program_count; i++)
+        index_kept(plan, i);
 }
 
 Plan *plan_memory(Module *module, const Programs *programs, int real_bytes) {
@@ -214,6 +245,7 @@ Plan *plan_memory(Module *module, const Programs *programs, int real_bytes) {
     for (int i = 0; i < programs->count; i++) {
         plan->programs[i] = programs->at[i];
         Liveness live = liveness(arena, plan->programs[i], real_bytes);
+        find_kept(plan, &live);
         Slots slots = place_values(arena, &live, real_bytes);
         plan->value_bytes = max(plan->value_bytes, slots.bytes);
         busiest = max(busiest, busiest_phase(&slots, plan->programs[i]->phases.count));

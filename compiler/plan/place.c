@@ -24,7 +24,7 @@ static Slots slots_of(Arena *arena, const Liveness *live, int real_bytes) {
         }
         slots.of_value[i] = slots.all.count;
         int64_t bytes = aligned_bytes(stored_bytes(&value->node->type, real_bytes));
-        VEC_PUSH(arena, &slots.all, ((Slot){bytes, -1, value->first, value->last, i}));
+        VEC_PUSH(arena, &slots.all, ((Slot){bytes, value->at, value->first, value->last, i, value->at >= 0}));
     }
     return slots;
 }
@@ -86,16 +86,28 @@ static void insert_by_offset(Slot **placed, int count, Slot *slot) {
     placed[at] = slot;
 }
 
-/* Sets every slot's offset; returns the bytes needed. */
+/* Sets the offset of every slot that is not fixed, which come first; returns the bytes needed. */
 static int64_t place(Slot **order, Slot **placed, int count, bool best_fit) {
     int64_t high = 0;
     for (int i = 0; i < count; i++) {
-        order[i]->offset = find_gap(placed, i, order[i], best_fit);
+        order[i]->offset = order[i]->fixed ? order[i]->offset : find_gap(placed, i, order[i], best_fit);
         insert_by_offset(placed, i, order[i]);
         if (order[i]->offset + order[i]->bytes > high)
             high = order[i]->offset + order[i]->bytes;
     }
     return high;
+}
+
+/* Fixed slots first, in any order; returns how many they are. */
+static int list_slots(Slots *slots, Slot **order) {
+    int fixed = 0, listed = 0;
+    for (int i = 0; i < slots->all.count; i++)
+        if (slots->all.at[i].fixed)
+            order[fixed++] = &slots->all.at[i];
+    for (int i = 0; i < slots->all.count; i++)
+        if (!slots->all.at[i].fixed)
+            order[fixed + listed++] = &slots->all.at[i];
+    return fixed;
 }
 
 static int64_t place_best(Arena *arena, Slots *slots) {
@@ -108,9 +120,8 @@ static int64_t place_best(Arena *arena, Slots *slots) {
     for (int try = 0; try <= TRIES; try++) {
         int chosen = try < TRIES ? try : best
             ; /* the last round repeats the best one */
-        for (int i = 0; i < count; i++)
-            order[i] = &slots->all.at[i];
-        qsort(order, (size_t)count, sizeof *order, orders[chosen / 2]);
+        const int fixed = list_slots(slots, order);
+        qsort(order + fixed, (size_t)(count - fixed), sizeof *order, orders[chosen / 2]);
         int64_t bytes = place(order, placed, count, chosen % 2);
         if (bytes < least) {
             least = bytes;

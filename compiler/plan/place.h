@@ -9,6 +9,7 @@ typedef struct Slot {
     int64_t bytes, offset; /* from the start of the values */
     int first, last;       /* phases, inclusive */
     int rank;              /* in the order in which values are written: breaks ties */
+    bool fixed;            /* where another program has it */
 } Slot;
 
 typedef struct Slots {
