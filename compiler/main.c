@@ -416,7 +416,7 @@ static int compile(Compilation *c) {
     const bool trains = module->precision != PRECISION_INT8;
     if (!trains && !quantize_products(module))
         return EXIT_MODEL;
-    module->decode = decode_graph(module);
+    add_decoding(module);
     verify_graphs(module, "lower");
     if (wanted(c, "lower", EMIT_GRAPH))
         return print_graphs(c, module);

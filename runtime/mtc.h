@@ -320,6 +320,9 @@ typedef struct MtcModel {
     size_t scores_offset;
     int64_t context, vocabulary;
     const char *no_decode; /* why there is no decode; NULL: the data are no windows of tokens */
+    size_t prompt_offset;  /* of prefill: so many tokens, each an int32_t */
+    int64_t prompt_tokens;
+    int64_t prefill_from; /* so many take no longer by prefill than by decode, one after the other */
     int statements;
     const MtcStatement *statement; /* the lines that tensors and kernels come from */
 
@@ -347,6 +350,9 @@ typedef struct MtcModel {
     /* The same so many times, each time for the token that was drawn of the prediction before: the clock goes on with it. NULL: the
      * runtime draws. */
     const char *(*draw_tokens)(const MtcRun *run, const MtcDrawing *drawing, int64_t tokens);
+    /* What decode needs at a position of the tokens at those before, of all that the prompt has: instead of giving them in their order.
+     * What is behind the tokens of a text may be any. NULL: there is no such way. */
+    const char *(*prefill)(const MtcRun *run);
     /* One kernel of a training step, row of `kernel`, alone and `times` times: for profile. The clock does not advance.
      * The first call with other numbers than the call before may take longer: it prepares. */
     const char *(*run_kernel)(const MtcRun *run, int kernel, int64_t times);

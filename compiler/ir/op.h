@@ -171,6 +171,10 @@ struct OpDef {
      * n's operands, narrowed like it. NULL, or NULL returned: it needs other elements too. */
     Node *(*narrow)(Graph *g, const Node *n, int axis, Node *at, Node *const *in);
 
+    /* CALL: where `narrow` makes `step` of it, which looks at what earlier positions left, what all of them leave at once: `assign`s in a graph
+     * of one example, of operands for all its positions. NULL: nothing. */
+    void (*leave)(Graph *g, const Node *step, Node *const *in);
+
     /* Evaluation at compile time: the value of a map on constants (constant folding); NULL: never folded. */
     double (*fold)(const double *in);
 

@@ -239,6 +239,7 @@ const OpDef op_attend = {
     .grad = grad_attend,
     .call = &attend_call,
     .narrow = narrow_attend,
+    .leave = leave_attend,
     .to_onnx = to_onnx_attend,
 };
 

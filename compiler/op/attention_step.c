@@ -34,6 +34,20 @@ Node *narrow_attend(Graph *g, const Node *n, int axis, Node *at, Node *const *in
     return graph_node(g, "attend_step", attr, 3, (Node *[]){in[0], cache_of(g, n), at});
 }
 
+/* The heads of keys and of values lie one behind the other in a row of all. */
+void leave_attend(Graph *g, const Node *step, Node *const *in) {
+    const Node *cache = step->in[1];
+    const Type *row = &in[0]->type;
+    Type rows = {.dtype = row->dtype, .rank = 2, .dim = {row->dim[1], row->dim[2]}}, kept = cache->type;
+    kept.dtype = row->dtype;
+    const int64_t behind_queries[MAX_RANK] = {0, rows.dim[1] - kept.dim[1]};
+    Node *packed = graph_reshape(g, in[0], &rows);
+    Node *seen = graph_node(g, "slice", attr_placed(&kept, behind_queries), 1, &packed);
+    const char *rounding = dtype_info[cache->type.dtype].rounding;
+    Node *leaf = graph_name(op0(g, "cache", cache->attr), cache->name);
+    graph_assign(g, leaf, dtype_is_narrow(cache->type.dtype) ? op1(g, rounding, seen) : seen);
+}
+
 INFER(cache) {
     n->type = type_make(n->attr.dtype, false, n->attr.rank, n->attr.dims);
     return true;

@@ -135,6 +135,7 @@ Node *build_for_classes(Graph *g, Node *label, const Type *shape); /* the label 
 
 /* attention_step.c: `attend` at one position. */
 Node *narrow_attend(Graph *g, const Node *n, int axis, Node *at, Node *const *in);
+void leave_attend(Graph *g, const Node *step, Node *const *in);
 
 /* reduce.c: of a function of (x, axis, ...), x as f32 and the axes that it folds, perhaps none of a single number. */
 typedef struct Folding {

@@ -16,6 +16,11 @@ INFER(field) {
     return true;
 }
 
+INFER(prompt) {
+    n->type = type_make(DT_I32, n->attr.batched, n->attr.rank, n->attr.dims);
+    return true;
+}
+
 INFER(const) {
     n->type = type_scalar(n->attr.dtype);
     return true;
@@ -234,6 +239,16 @@ const OpDef op_token = {
     .infer = infer_place,
     .c = "token(batch)",
     .prec = PREC_PRIMARY,
+};
+
+const OpDef op_prompt = {
+    .name = "prompt",
+    .cls = OP_LEAF,
+    .flags = OP_BUFFER,
+    .attrs = ATTR_INDEX | ATTR_DIMS,
+    .doc = "The tokens that a text begins with, in place of the n-th field of an example.",
+    .infer = infer_prompt,
+    .range = range_field,
 };
 
 const OpDef op_weight = {

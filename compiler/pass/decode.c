@@ -10,7 +10,12 @@
  * becomes p, the field of tokens the token. What is asked for whole, by a sum over positions for instance, and depends on
  * the example needs other positions: such a model generates no text. Attention reads them from a cache (op/attention_step.c).
  *
- * The batch axis stays, with an extent of 1, and nothing is batched in this graph. */
+ * The batch axis stays, with an extent of 1, and nothing is batched in this graph.
+ *
+ * Of what earlier positions have left, the positions of a prompt leave theirs at once: the graph `prefill` is the evaluation of one
+ * example, whole, as far as caches need it.
+ *
+ *     prompt [1, T] -> x [1, T, E] -> ... -> keys and values [T, ..] -> caches */
 #include "pass/decode.h"
 
 #include "ir/op.h"
@@ -35,6 +40,7 @@ typedef struct Narrowed {
 typedef struct Decoding {
     Module *module;
     Graph *g;
+    bool whole;          /* all positions are computed */
     const Field *tokens; /* NULL: not met yet */
     VEC(Narrowed) done;
     const char *why; /* NULL: all is well so far */
@@ -77,7 +83,7 @@ static Type type_at(const Decoding *d, const Type *type, Place at) {
         narrow.dim[0] /= d->module->batch;
     if (at.axis != WHOLE)
         narrow.dim[at.axis] = 1;
-    narrow.batched = false;
+    narrow.batched = d->whole && type->batched;
     return narrow;
 }
 
@@ -86,7 +92,7 @@ static Attr attr_at(const Decoding *d, const Node *n, Place at) {
     Type type = type_at(d, &n->type, at);
     Attr shape = attr_shape(&type), attr = n->attr;
     memcpy(attr.dims, shape.dims, sizeof attr.dims);
-    attr.batched = false;
+    attr.batched = type.batched;
     return attr;
 }
 
@@ -131,9 +137,17 @@ static Node *token_at(Decoding *d, const Node *field, Place at) {
     return repeated(d, op0(d->g, "token", (Attr){0}), 2);
 }
 
+/* Of all positions: in place of the field's, those that the program is given. */
+static Node *prompt(Decoding *d, const Node *field) {
+    Type type = type_at(d, &field->type, whole);
+    Attr attr = attr_shape(&type);
+    attr.index = field->attr.index;
+    return graph_name(op0(d->g, "prompt", attr), "prompt");
+}
+
 static Node *leaf_at(Decoding *d, const Node *n, Place at) {
     if (n->op->table == TABLE_FIELD)
-        return token_at(d, n, at);
+        return d->whole ? prompt(d, n) : token_at(d, n, at);
     Node *leaf = graph_name(op0(d->g, n->op->name, n->attr), n->name);
     return at.axis == WHOLE ? leaf : row_of(d, leaf, at);
 }
@@ -292,8 +306,8 @@ static Node *product_at(Decoding *d, const Node *n, Place at) {
 /* An operator that says itself how it is narrowed. */
 static Node *narrowed_by_itself(Decoding *d, const Node *n, Place at) {
     Node *in[MAX_INPUTS];
-    if (at.axis == WHOLE && n->op->cls == OP_INDEX)
-        return op0(d->g, n->op->name, n->attr);
+    if (at.axis == WHOLE && (n->op->cls == OP_INDEX || d->whole))
+        return map_at(d, n, at);
     if (!n->op->narrow || at.axis == WHOLE || (n->inputs && at.shift))
         return mixes(d, n);
     for (int k = 0; k < n->inputs; k++)
@@ -330,7 +344,7 @@ static Node *narrow(Decoding *d, Node *n, Place at, const Node *reader) {
     Node *known = find(d, n, at);
     if (known || d->why)
         return d->why ? NULL : known;
-    if (at.axis == WHOLE && n->type.batched)
+    if (at.axis == WHOLE && n->type.batched && !d->whole)
         return mixes(d, reader->op->flags & OP_REPEATS ? who_mixed(n, reader) : reader);
     Span before = graph_at(d->g, n->src);
     Node *result = node_at(d, n, at);
@@ -374,20 +388,43 @@ static Node *scores(Decoding *d, Node *prediction) {
     return result;
 }
 
-Graph *decode_graph(Module *module) {
+/* What the positions of a prompt leave for those behind it. */
+static void leave(Decoding *d, const Narrowed *step) {
+    const Node *n = step->from;
+    Node *in[MAX_INPUTS];
+    for (int k = 0; k < n->inputs; k++)
+        if (!(in[k] = narrow(d, n->in[k], whole, n)))
+            return;
+    graph_at(d->g, n->src);
+    n->op->leave(d->g, step->node, in);
+}
+
+/* Where no position leaves anything, there is none. */
+static Graph *prefill_graph(const Decoding *steps) {
+    Decoding d = {.module = steps->module, .g = graph_new(steps->module, false), .whole = true};
+    d.g->examples = 1;
+    for (int i = 0; i < steps->done.count; i++)
+        if (steps->done.at[i].from->op->leave)
+            leave(&d, &steps->done.at[i]);
+    graph_compact(d.g);
+    return d.g->roots.count ? d.g : NULL;
+}
+
+void add_decoding(Module *module) {
     Decoding d = {.module = module, .g = graph_new(module, false)};
     Node *prediction = prediction_of(module->eval);
     if (!has_windows(module) || !prediction)
-        return NULL;
+        return;
     Node *result = scores(&d, prediction);
     if (!result) {
         module->no_decode = d.why;
-        return NULL;
+        return;
     }
     graph_at(d.g, prediction->src);
     graph_output(d.g, result);
+    module->prefill = prefill_graph(&d);
     graph_compact(d.g);
+    module->decode = d.g;
     module->tokens = d.tokens;
     module->context = prediction->type.dim[1];
-    return d.g;
 }

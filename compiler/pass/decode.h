@@ -1,10 +1,12 @@
-/* The evaluation of a language model at one position of one example: what `generate` runs for each token. */
+/* The evaluation of a language model at one position of one example, which `generate` runs for each token, and at all of them as far as
+ * those behind a prompt need it. */
 #ifndef MTC_DECODE_H
 #define MTC_DECODE_H
 
 #include "ir/graph.h"
 
-/* NULL: the model cannot generate text. module->no_decode says why, unless its data are no tokens at all. */
-Graph *decode_graph(Module *module);
+/* Of a model that can generate text its graphs `decode` and `prefill`; of others module->no_decode says why, unless their data are no tokens
+ * at all. */
+void add_decoding(Module *module);
 
 #endif

@@ -182,7 +182,7 @@ typedef struct Program {
     Graph *graph;
     Arena *arena;
     const Machine *machine; /* once scheduled, the form of it that is the fastest */
-    const char *prefix;     /* "train", "eval", "measure", "decode", "update", "watch" */
+    const char *prefix;     /* as graph_kind has it */
     VEC(Kernel *) kernels;
     VEC(Phase) phases;
     Schedule schedule;   /* resolved */

@@ -52,8 +52,10 @@ void mtc_sequence_add(MtcSequence *sequence, int32_t token, int64_t context) {
         list->at = (int32_t *)mtc_memory(list->at, list->capacity * sizeof *list->at);
     }
     list->at[list->count++] = token;
-    if (list->count - sequence->begin > (size_t)context)
-        sequence->begin = list->count - 1 - (size_t)context / 2;
+    if (list->count - sequence->begin > (size_t)context) {
+        sequence->given = (size_t)context / 2;
+        sequence->begin = list->count - 1 - sequence->given;
+    }
 }
 
 void mtc_sequence_copy(MtcSequence *to, const MtcSequence *from) {
@@ -91,35 +93,60 @@ int mtc_decoder_enter(MtcDecoder *decoder, bool *kept) {
     return code;
 }
 
-/* Where what the cache has ends, of a sequence whose last token is decoded in any case. */
-static int64_t cached_part(const MtcDecoder *decoder, const int32_t *token, int64_t count) {
-    int64_t at = 0;
-    while (at < decoder->position && at + 1 < count && decoder->cached[at] == token[at])
-        at++;
-    return at;
-}
-
-/* The tokens before `end`, so that the cache has them. */
-static int fill_cache(MtcDecoder *decoder, const int32_t *token, int64_t count, int64_t end) {
-    int64_t at = cached_part(decoder, token, count);
-    int code = 0;
-    for (; at < end && !code; at++) {
-        decoder->cached[at] = token[at];
-        code = decode_token(decoder->session, at, token[at], at + 1 == count ? decoder->prediction : NULL);
-    }
-    decoder->position = code ? 0 : at;
-    return code;
-}
-
 static const int32_t *tokens_of_window(const MtcSequence *sequence, int64_t *count) {
     *count = (int64_t)(sequence->token.count - sequence->begin);
     return sequence->token.at + sequence->begin;
 }
 
-int mtc_decoder_predict(MtcDecoder *decoder, const MtcSequence *sequence) {
+/* How many of the window's first tokens are read at once. Their keys have other last bits then: whatever the cache has, it depends on the
+ * text alone. */
+static int64_t read_at_once(const MtcModel *model, const MtcSequence *sequence) {
+    const int64_t given = (int64_t)sequence->given;
+    return model->prefill && given >= model->prefill_from ? given : 0;
+}
+
+/* Where what the cache has ends, of a sequence whose last token is decoded in any case. */
+static int64_t cached_part(const MtcDecoder *decoder, const int32_t *token, int64_t count, int64_t at_once) {
+    int64_t at = 0;
+    while (at < decoder->position && at + 1 < count && decoder->cached[at] == token[at] &&
+           (at < decoder->at_once) == (at < at_once))
+        at++;
+    return at;
+}
+
+/* So many tokens, and filler behind them. */
+static int prefill(MtcDecoder *decoder, const int32_t *token, int64_t count) {
+    MtcSession *session = decoder->session;
+    const MtcModel *model = session->model;
+    const size_t bytes = (size_t)model->prompt_tokens * sizeof *token;
+    int32_t *prompt = (int32_t *)mtc_zeroed(bytes);
+    memcpy(prompt, token, (size_t)count * sizeof *token);
+    memcpy(decoder->cached, token, (size_t)count * sizeof *token);
+    MtcRun run = mtc_run(session, &session->batch, session->evaluation);
+    const char *error = mtc_upload(session->arena + model->prompt_offset, prompt, bytes);
+    error = error ? error : mtc_model_prefill(model, &run);
+    free(prompt);
+    return mtc_device_fault(session, error, "reading a prompt");
+}
+
+/* The tokens before `end`, so that the cache has them; the last one's prediction too, if it is before it. */
+static int fill_cache(MtcDecoder *decoder, const MtcSequence *sequence, int64_t end) {
     int64_t count;
     const int32_t *token = tokens_of_window(sequence, &count);
-    return fill_cache(decoder, token, count, count);
+    const int64_t at_once = read_at_once(decoder->session->model, sequence);
+    int64_t at = cached_part(decoder, token, count, at_once);
+    int code = at < at_once ? prefill(decoder, token, at_once) : 0;
+    for (at = at < at_once ? at_once : at; at < end && !code; at++) {
+        decoder->cached[at] = token[at];
+        code = decode_token(decoder->session, at, token[at], at + 1 == count ? decoder->prediction : NULL);
+    }
+    decoder->position = code ? 0 : at;
+    decoder->at_once = at_once;
+    return code;
+}
+
+int mtc_decoder_predict(MtcDecoder *decoder, const MtcSequence *sequence) {
+    return fill_cache(decoder, sequence, (int64_t)(sequence->token.count - sequence->begin));
 }
 
 /* ---- draws of the device ---- */
@@ -198,7 +225,7 @@ int mtc_decoder_draw(MtcDecoder *decoder, const MtcSequence *sequence, const Mtc
     int64_t count;
     const int32_t *token = tokens_of_window(sequence, &count);
     const size_t left = (size_t)(decoder->session->model->context - count + 1);
-    int code = fill_cache(decoder, token, count, count - 1);
+    int code = fill_cache(decoder, sequence, count - 1);
     drawn->count = drawn->capacity < left ? drawn->capacity : left;
     code = code ? code : mtc_device_fault(decoder->session, draw(decoder, sequence, draws, drawn), "generating");
     if (code)

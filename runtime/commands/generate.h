@@ -22,10 +22,11 @@ int64_t mtc_sample(const MtcSampling *sampling, const double *scores, int64_t co
 /* ---- what the model says ---- */
 
 /* The tokens of a text. From `begin` on they are in the window that the model sees: as many as its context, and where one more
- * comes, the last half. Keys and values know the positions that they were computed at, and cannot move. */
+ * comes, the last half. Keys and values know the positions that they were computed at, and cannot move. The first `given` tokens of the
+ * window were there when it began, before one more was asked for. */
 typedef struct MtcSequence {
     MtcTokenList token;
-    size_t begin;
+    size_t begin, given;
 } MtcSequence;
 void mtc_sequence_add(MtcSequence *sequence, int32_t token, int64_t context);
 void mtc_sequence_copy(MtcSequence *to, const MtcSequence *from); /* `to` gets memory of its own, and frees none */
@@ -35,6 +36,7 @@ typedef struct MtcDecoder {
     MtcSession *session;
     int32_t *cached; /* the tokens at the positions [0, position) */
     int64_t position;
+    int64_t at_once;     /* the first so many were read by the model's prefill, those behind one after the other */
     float *prediction;   /* of the token that follows the last sequence */
     int64_t calls, step; /* of the session when the cache was last seen: then nobody else has been there since */
     char *room;          /* of the device, for draws there; NULL: none was made */

@@ -124,7 +124,9 @@ static int read_prompt(MtcGenerator *g, const char *prompt) {
         return mtc_fail(&g->decoder.session->fault, MTC_USAGE,
                         "the prompt has %lld tokens, the model sees %lld at most", (long long)g->prompt.token.count,
                         (long long)context);
-    return code || g->prompt.token.count ? code : begin_without_prompt(g);
+    code = code || g->prompt.token.count ? code : begin_without_prompt(g);
+    g->prompt.given = code ? 0 : g->prompt.token.count - 1;
+    return code;
 }
 
 /* ---- stops ---- */

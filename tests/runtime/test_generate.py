@@ -13,7 +13,7 @@ from conftest import MTC, ROOT
 from evaluator import evaluate, parse
 from fake_data import unpack
 from library import Library, pointer
-from mtc.abi import Sampling
+from mtc.abi import Generation, Piece, Sampling
 
 pytestmark = pytest.mark.quick
 
@@ -99,6 +99,24 @@ class Decoder(Library):
             self.call("decode", ctypes.c_int64(position), ctypes.c_int32(int(token)), pointer(out[position]))
         return out.astype(float)
 
+    def generate(self, prompt, count, seed=0, meanwhile=lambda: None):
+        """The tokens of a text that goes on from those of the prompt."""
+        text = " ".join(str(token) for token in prompt).encode()
+        generator, piece, made = ctypes.c_void_p(), Piece(), []
+        self.call("generator_new", ctypes.byref(Generation.of(Sampling(1, 1, 0, 1, 0, seed), text, count, 1, 1, [])), ctypes.byref(generator))
+        while not self.library.mtc_generator_next(generator, ctypes.byref(piece)) and piece.text >= 0:
+            made += [piece.token] * (piece.token >= 0)
+            meanwhile()
+        self.library.mtc_generator_free(generator)
+        return made
+
+    def prompted(self, tokens, scores=V):
+        """The prediction after the last token, those before it having been read as a prompt is."""
+        assert self.generate(tokens, 1)[:len(tokens)] == list(tokens)
+        out = np.empty(scores, np.float32)
+        self.call("decode", ctypes.c_int64(len(tokens) - 1), ctypes.c_int32(int(tokens[-1])), pointer(out))
+        return out.astype(float)
+
     def predictions(self, tokens):
         """Of the evaluation, which sees whole windows: those of the tokens given, however few."""
         window = np.zeros((1, T + 1), np.uint8)
@@ -150,6 +168,27 @@ def test_the_graph_of_one_position(name, stage, mtc, tmp_path):
             assert np.allclose(found[0, 0], expected[example, position], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("stage", ["graph", "simple"])
+@pytest.mark.parametrize("name", ["attention", "two_layers"])
+def test_the_graph_of_a_prompt(name, stage, mtc, tmp_path):
+    """It leaves in the caches what its tokens leave there one after the other."""
+    (tmp_path / "m.mt").write_text(model_of(MODELS[name], TEXT))
+    graphs, draw = parse(mtc(tmp_path / "m.mt", f"--emit={stage}").stdout), np.random.default_rng(3)
+    leaves = {node.name: draw.normal(size=node.shape) for node in graphs["eval"] if node.op == "weight"}
+    window, expected, found = draw.integers(0, V, T + 1), {}, {}
+    for position in range(T):
+        evaluate(graphs["decode"], {**leaves, "position": position, "token": window[position], "caches": expected})
+    evaluate(graphs["prefill"], {**leaves, "prompt": window, "caches": found})
+    assert len(found) == len(expected) > 0
+    for cache, rows in expected.items():
+        assert np.allclose(found[cache], rows, rtol=1e-9, atol=1e-12)
+
+
+def test_without_a_cache_there_is_nothing_to_read(mtc, tmp_path):
+    (tmp_path / "m.mt").write_text(model_of(MODELS["embedding"], TEXT))
+    assert "prefill" not in parse(mtc(tmp_path / "m.mt", "--emit=graph").stdout)
+
+
 @pytest.mark.vectors
 @pytest.mark.parametrize("name", MODELS)
 def test_each_position_is_that_of_the_evaluation(name, mtc, tmp_path):
@@ -158,6 +197,30 @@ def test_each_position_is_that_of_the_evaluation(name, mtc, tmp_path):
     # a second sequence, from its beginning on: what the first left in the cache does not matter
     tokens = tokens_of(1, 7)
     assert np.allclose(model.decode(tokens), model.predictions(tokens), rtol=1e-5, atol=1e-7)
+
+
+NUMBERS = 'tokens("tokens.bin")'
+
+
+@pytest.mark.vectors
+@pytest.mark.parametrize("flags", [(), ("--precision", "bf16")], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("name", ["attention", "two_layers"])
+def test_a_prompt_is_read_at_once(name, flags, mtc, tmp_path):
+    model, tolerance = library(mtc, tmp_path, model_of(MODELS[name], NUMBERS), *flags), 0.05 if flags else 1e-5
+    assert ".prefill_from = 1," in (tmp_path / "m.c").read_text()
+    for count in (2, 3, T - 1, T):
+        tokens = tokens_of(count, count)
+        assert np.allclose(model.prompted(tokens), model.decode(tokens)[-1], rtol=tolerance, atol=tolerance * 1e-2)
+
+
+@pytest.mark.vectors
+def test_a_text_does_not_depend_on_what_the_cache_has(mtc, tmp_path):
+    """Between its tokens the caches are written over again and again: it is read from its beginning, as it was."""
+    model = library(mtc, tmp_path, model_of(MODELS["two_layers"], NUMBERS))
+    prompt = tokens_of(5, 5)
+    texts = [model.generate(prompt, 3 * T, seed=4), model.generate(prompt, 3 * T, 4, lambda: model.predict([np.zeros((1, T + 1), np.uint16)], T * V)),
+             model.generate(prompt, 3 * T, 4, lambda: model.decode(prompt[:3]))]
+    assert texts[0] == texts[1] == texts[2] != model.generate(prompt, 3 * T, seed=5)
 
 
 def test_bf16_rounds_what_the_cache_keeps(mtc, tmp_path):
@@ -225,6 +288,7 @@ def test_decodes_what_it_evaluates(target, flags, mtc, tmp_path):
     for tokens in (first, tokens_of(1), first):  # what is made at position 0 stays
         scores = model.decode(tokens, 3000)
     assert np.allclose(scores, expected, rtol=tolerance, atol=tolerance * 1e-2)
+    assert np.allclose(model.prompted(first, 3000), expected[-1], rtol=tolerance, atol=tolerance * 1e-2)
 
 
 # ---- text ----

@@ -458,6 +458,8 @@ class Step:
             return np.float64(self.leaves[node.op])
         if node.op in ("position", "token"):
             return np.int64(self.leaves[node.op])
+        if node.op == "prompt":
+            return np.asarray(self.leaves["prompt"]).reshape(node.shape)
         if node.op == "cache":
             return self.leaves["caches"].setdefault(node.attrs["index"], np.full(node.shape, np.nan))
         if node.op == "examples":
@@ -487,7 +489,9 @@ def evaluate(nodes, leaves, step=1, rows=None, random=None, before=0):
     with np.errstate(all="ignore"):
         for node in nodes:
             operands = [result.values[i] for i in node.inputs]
-            if node.op == "assign":
+            if node.op == "assign" and nodes[node.inputs[0]].op == "cache":
+                operands[0][...] = value = operands[1]
+            elif node.op == "assign":
                 result.assigned[nodes[node.inputs[0]].name] = value = operands[1]
             elif node.op == "report":
                 result.reports[node.name] = value = float(operands[0])

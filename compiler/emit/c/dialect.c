@@ -179,6 +179,10 @@ static void decoding(Emitter *e, Writer *out) {
     write_run(plan_program(e->plan, e->module->decode), "decode", "", "0, 1, 0", out);
 }
 
+static void prefilling(Emitter *e, Writer *out) {
+    write_run(plan_program(e->plan, e->module->prefill), "prefill", "", "0, 1, 0", out);
+}
+
 static void watching(Emitter *e, Writer *out) {
     const Program *program = plan_program(e->plan, e->module->watch);
     write_blank(out);
@@ -429,6 +433,7 @@ const Dialect dialect_c = {
     .evaluation = evaluation,
     .measuring = measuring,
     .decoding = decoding,
+    .prefilling = prefilling,
     .updating = updating,
     .watching = watching,
     .member = "t->",

@@ -368,6 +368,13 @@ static void decoding(Emitter *e, Writer *out) {
                     "}");
 }
 
+static void prefilling(Emitter *e, Writer *out) {
+    (void)e;
+    write_line(out, "\nstatic const char *prefill(const MtcRun *run) {\n"
+                    "    return launch_evaluation<Prefill>(run, 0, 1, 0);\n"
+                    "}");
+}
+
 static void watching(Emitter *e, Writer *out) {
     (void)e;
     write_line(out, "\nstatic const char *watch(const MtcRun *run) {\n"
@@ -510,6 +517,7 @@ const Dialect dialect_cuda = {
     .evaluation = evaluation,
     .measuring = measuring,
     .decoding = decoding,
+    .prefilling = prefilling,
     .updating = updating,
     .watching = watching,
     .member = "t.",

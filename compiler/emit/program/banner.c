@@ -185,13 +185,14 @@ void write_banner(Emitter *e, Writer *out) {
     write_line(out, "//");
     write_phases(e, out);
     write_line(out, "//");
-    const char *measuring = e->module->measure ? "measuring; " : "", *decoding = e->module->decode ? "decoding; " : "";
+    const char *measuring = e->module->measure ? "measuring; " : "", *decoding = e->module->decode ? "decoding; " : "",
+               *prefill = e->module->prefill ? "prefill; " : "";
     write_comment(out, 0,
                   arena_printf(arena,
                                "From top to bottom: sizes; tensors; one function per kernel, in the order of a "
-                               "training step; the phases that group them; the step; evaluation; %s%stables for the "
+                               "training step; the phases that group them; the step; evaluation; %s%s%stables for the "
                                "runtime; main.",
-                               measuring, decoding));
+                               measuring, decoding, prefill));
     write_line(out, "//");
     write_comment(out, 0, e->dialect->execution(e));
 }

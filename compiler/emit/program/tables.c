@@ -563,6 +563,8 @@ void write_tables(Emitter *e, Writer *out) {
         write_line(out, ".measure = measure,");
     if (e->module->decode)
         write_line(out, ".decode = decode,%s", e->dialect->schedules ? "\n.draw_tokens = draw_tokens," : "");
+    if (e->module->prefill)
+        write_line(out, ".prefill = prefill,");
     write_line(out, ".run_kernel = run_kernel,");
     write_line(out, ".prepare = prepare,\n.release = release,");
     if (e->module->shards)
