@@ -115,7 +115,7 @@ static int64_t cached_part(const MtcDecoder *decoder, const int32_t *token, int6
 }
 
 /* So many tokens, and filler behind them. */
-static int prefill(MtcDecoder *decoder, const int32_t *token, int64_t count) {
+static int prefill_cache(MtcDecoder *decoder, const int32_t *token, int64_t count) {
     MtcSession *session = decoder->session;
     const MtcModel *model = session->model;
     const size_t bytes = (size_t)model->prompt_tokens * sizeof *token;
@@ -135,7 +135,7 @@ static int fill_cache(MtcDecoder *decoder, const MtcSequence *sequence, int64_t 
     const int32_t *token = tokens_of_window(sequence, &count);
     const int64_t at_once = read_at_once(decoder->session->model, sequence);
     int64_t at = cached_part(decoder, token, count, at_once);
-    int code = at < at_once ? prefill(decoder, token, at_once) : 0;
+    int code = at < at_once ? prefill_cache(decoder, token, at_once) : 0;
     for (at = at < at_once ? at_once : at; at < end && !code; at++) {
         decoder->cached[at] = token[at];
         code = decode_token(decoder->session, at, token[at], at + 1 == count ? decoder->prediction : NULL);
