@@ -48,6 +48,8 @@ const Flag flags[] = {
     SWITCH("--shard-optimizer", 0, shard_optimizer, MODEL,
            "with --shards: of several processes that share a batch, each keeps the optimizer's states of a part of the "
            "weights, and updates that"),
+    NUMBER("--decode-batch", 0, "N", decode_batch, MAX_BATCH, MODEL,
+           "of a language model: texts that `generate --batch` decodes at a time [one after the other]"),
     CHOICE("--precision", "fp32|tf32|bf16|fp16|int8", precision, 1, MODEL,
            "what products are computed in [what the train block says, else fp32]; in int8 a program trains nothing: it "
            "quantizes weights, evaluates, predicts and generates"),

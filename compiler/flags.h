@@ -28,7 +28,7 @@ typedef struct Flag {
 extern const char OUTPUT[], TARGET_FLAGS[], MODEL[], INFORMATION[], FORMATTING[], PLOTTING[], TOKENS[], WEIGHTS[],
     IMPORTING[];
 
-enum { FLAGS = 39 };
+enum { FLAGS = 40 };
 extern const Flag flags[];
 
 /* A first word that says what is to be done instead of making a program. */

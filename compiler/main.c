@@ -416,7 +416,12 @@ static int compile(Compilation *c) {
     const bool trains = module->precision != PRECISION_INT8;
     if (!trains && !quantize_products(module))
         return EXIT_MODEL;
-    add_decoding(module);
+    add_decoding(module, c->options->decode_batch);
+    if (c->options->decode_batch && !module->texts) {
+        diag_error(c->diag, nowhere, "--decode-batch is of models that generate text, which '%s' does not",
+                   c->options->input);
+        return EXIT_USAGE;
+    }
     verify_graphs(module, "lower");
     if (wanted(c, "lower", EMIT_GRAPH))
         return print_graphs(c, module);

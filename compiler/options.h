@@ -39,6 +39,7 @@ typedef struct Options {
     bool no_recompute;    /* it keeps them; neither: as the text says */
     int batch;            /* examples of a step; 0: as the text says */
     int shards;           /* parts of a batch that are computed one by one; 0: it is computed whole */
+    int decode_batch;     /* texts that are decoded at a time; 0: one */
     bool shard_optimizer; /* of several processes, each has the states of a part of the weights */
     int schedule;         /* Schedule */
     int real;             /* Real */

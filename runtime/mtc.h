@@ -226,8 +226,8 @@ typedef struct MtcRun {
     size_t state_bytes;
 } MtcRun;
 
-/* How the tokens of a text are drawn on the device, as mtc_sample does where nothing is filtered; pointers are device pointers. `weight` has
- * room for mtc_drawing_bytes. */
+/* How the tokens of texts are drawn on the device, as mtc_sample does where nothing is filtered; pointers are device pointers. `weight` has
+ * room for mtc_drawing_bytes, for each text. */
 enum { MTC_DRAWING_TILE = 1024, MTC_DRAWING_TILES = 1024 };
 typedef struct MtcDrawing {
     double repetition_penalty, temperature;
@@ -239,6 +239,11 @@ typedef struct MtcDrawing {
     double *weight;
     unsigned char *seen; /* of each token of the vocabulary: the text has it; read where there is a penalty */
     int32_t *drawn;      /* one after the other; -1: the prediction was no numbers, and what follows is none */
+    /* Of `texts` at a time, the others have what is said here of the first behind it: their numbers, predictions, what they have seen, and
+     * so many doubles of `weight` and drawn tokens each. */
+    int64_t texts, each_weight, each_drawn;
+    int32_t *token;     /* the last of each; NULL: there is one, and the clock has it */
+    unsigned *arrivals; /* 0: how many have their token */
 } MtcDrawing;
 /* Of each token its weight; of each tile what is known of it, and its sum. */
 static inline size_t mtc_drawing_bytes(int64_t vocabulary, int64_t tiles) {
@@ -271,6 +276,12 @@ typedef struct MtcBucket {
     int phase;
     size_t offset, bytes;
 } MtcBucket;
+
+/* What attention keeps of positions, a row of so many bytes each, of `context` positions: of a text that is decoded alone, and of the first
+ * of several, behind which the others have theirs. Offsets from the arena's start. */
+typedef struct MtcCache {
+    size_t offset, texts_offset, row_bytes;
+} MtcCache;
 
 typedef struct MtcModel {
     int abi;                   /* MTC_ABI */
@@ -323,6 +334,12 @@ typedef struct MtcModel {
     size_t prompt_offset;  /* of prefill: so many tokens, each an int32_t */
     int64_t prompt_tokens;
     int64_t prefill_from; /* so many take no longer by prefill than by decode, one after the other */
+    /* Of `texts` that are decoded at a time, where the token of each lies, an int32_t, and its prediction; and the caches. 0: each is decoded by
+     * itself. */
+    int64_t texts;
+    size_t tokens_offset, texts_scores_offset;
+    int caches;
+    const MtcCache *cache;
     int statements;
     const MtcStatement *statement; /* the lines that tensors and kernels come from */
 
@@ -353,6 +370,9 @@ typedef struct MtcModel {
     /* What decode needs at a position of the tokens at those before, of all that the prompt has: instead of giving them in their order.
      * What is behind the tokens of a text may be any. NULL: there is no such way. */
     const char *(*prefill)(const MtcRun *run);
+    /* Of several texts at a time, all at the position that the clock has: as decode and draw_tokens, a token and a prediction for each. */
+    const char *(*decode_texts)(const MtcRun *run);
+    const char *(*draw_texts)(const MtcRun *run, const MtcDrawing *drawing, int64_t tokens);
     /* One kernel of a training step, row of `kernel`, alone and `times` times: for profile. The clock does not advance.
      * The first call with other numbers than the call before may take longer: it prepares. */
     const char *(*run_kernel)(const MtcRun *run, int kernel, int64_t times);

@@ -314,6 +314,7 @@ struct Module {
     Graph *measure;             /* a batch of the training data goes into the buffers that describe them; NULL: none */
     Graph *decode;              /* eval at one position of a sequence of tokens; NULL: the model generates no text */
     const char *no_decode;      /* why not; NULL: the data are no tokens */
+    Graph *texts;               /* decode of several texts at a time, all at one position; NULL: there is none */
     Graph *prefill;             /* eval of a prompt: what its positions leave for decode; NULL: nothing */
     Graph *watch;        /* the forward pass of a step, which stores what print(x) shows; NULL: nothing is printed */
     const Field *tokens; /* of decode: the field */
@@ -323,8 +324,8 @@ struct Module {
 
 Module *module_new(Arena *arena, Diag *diag, const Operators *operators);
 void module_doubt(Module *module, Doubt doubt);
-/* The graphs that the module has, in the order train, eval, measure, decode, prefill, update, watch; returns how many. */
-enum { MAX_GRAPHS = 7 };
+/* The graphs that the module has, in the order train, eval, measure, decode, texts, prefill, update, watch; returns how many. */
+enum { MAX_GRAPHS = 8 };
 int module_graphs(const Module *module, Graph **graphs);
 Type weight_type_in_files(const Weight *weight);
 int64_t module_examples(const Module *module); /* of a step */
@@ -422,6 +423,7 @@ void graph_compact(Graph *g);
 /* Every invariant above, or an internal error naming the pass that broke it. */
 void graph_verify(const Graph *g, const char *after);
 void graph_print(const Graph *g, Text *out);
-const char *graph_kind(const Graph *g); /* "train", "eval", "measure", "decode", "prefill", "update", "watch" */
+const char *
+graph_kind(const Graph *g); /* "train", "eval", "measure", "decode", "texts", "prefill", "update", "watch" */
 
 #endif

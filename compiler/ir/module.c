@@ -24,8 +24,8 @@ void module_doubt(Module *module, Doubt doubt) {
 }
 
 int module_graphs(const Module *module, Graph **graphs) {
-    Graph *const all[MAX_GRAPHS] = {module->train,   module->eval,   module->measure, module->decode,
-                                    module->prefill, module->update, module->watch};
+    Graph *const all[MAX_GRAPHS] = {module->train, module->eval,    module->measure, module->decode,
+                                    module->texts, module->prefill, module->update,  module->watch};
     int count = 0;
     for (int i = 0; i < MAX_GRAPHS; i++)
         if (all[i])

@@ -81,6 +81,7 @@ const char *graph_kind(const Graph *g) {
            : g->training          ? "train"
            : g == module->measure ? "measure"
            : g == module->decode  ? "decode"
+           : g == module->texts   ? "texts"
            : g == module->prefill ? "prefill"
                                   : "eval";
 }

@@ -2,27 +2,33 @@
  *
  *     cache [T, keys, values]     row j: the key heads and the value heads of position j, written when j was decoded
  *
+ * Of several texts at a position each has one: cache [N, T, keys, values].
+ *
  * The cache is memory of the program that lasts from run to run, but no part of the model: it is in no checkpoint, and
  * what training leaves in its bytes is never read, for position p reads the rows up to p, which were written before. */
 #include "op/compose.h"
 
 #include "kernels_lib/shared.h"
 
+extern const OpDef op_cache;
+
 /* The caches of a graph are told apart by their numbers. */
 static int next_cache(const Graph *g) {
     int count = 0;
     for (int i = 0; i < g->nodes.count; i++)
-        count += g->nodes.at[i]->op->flags & OP_BUFFER && g->nodes.at[i]->op->table == TABLE_NONE;
+        count += g->nodes.at[i]->op == &op_cache;
     return count;
 }
 
 /* In the type of the keys and values that evaluation reads. */
-static Node *cache_of(Graph *g, const Node *attend) {
+static Node *cache_of(Graph *g, const Node *attend, const Node *in) {
     const Heads *h = &attend->attr.heads;
-    Attr attr = {.index = next_cache(g),
-                 .rank = 2,
-                 .dims = {attend->type.dim[1], 2 * h->keys * h->size},
-                 .dtype = precision_dtype(g->module->precision)};
+    Type rows = {
+        .dtype = precision_dtype(g->module->precision), .rank = 2, .dim = {attend->type.dim[1], 2 * h->keys * h->size}};
+    Type of_each = {.dtype = rows.dtype, .rank = 3, .dim = {in->type.dim[0], rows.dim[0], rows.dim[1]}};
+    Attr attr = attr_shape(in->type.batched ? &of_each : &rows);
+    attr.index = next_cache(g);
+    attr.dtype = rows.dtype;
     const char *name = attend->name ? arena_printf(g->arena, "%s.cache", attend->name) : "cache";
     return graph_name(op0(g, "cache", attr), name);
 }
@@ -31,7 +37,7 @@ Node *narrow_attend(Graph *g, const Node *n, int axis, Node *at, Node *const *in
     if (!n->attr.heads.causal || axis != 1)
         return NULL;
     Attr attr = {.heads = n->attr.heads, .value = n->attr.value};
-    return graph_node(g, "attend_step", attr, 3, (Node *[]){in[0], cache_of(g, n), at});
+    return graph_node(g, "attend_step", attr, 3, (Node *[]){in[0], cache_of(g, n, in[0]), at});
 }
 
 /* The heads of keys and of values lie one behind the other in a row of all. */
@@ -58,27 +64,39 @@ INFER(attend_step) {
     const Type *qkv = &n->in[0]->type, *cache = &n->in[1]->type, *at = &n->in[2]->type;
     n->type = *qkv;
     n->type.dim[2] = h->queries * h->size;
+    const bool each = qkv->batched && cache->rank == 3 && cache->dim[0] == qkv->dim[0];
     return qkv->rank == 3 && qkv->dtype == DT_F32 && qkv->dim[2] == (h->queries + 2 * h->keys) * h->size &&
-           cache->rank == 2 && cache->dim[1] == 2 * h->keys * h->size && at->rank == 0 && at->dtype == DT_I32;
+           (each || cache->rank == 2) && cache->dim[cache->rank - 1] == 2 * h->keys * h->size && at->rank == 0 &&
+           at->dtype == DT_I32;
+}
+
+static int64_t positions_of(const Node *n) {
+    const Type *cache = &n->in[1]->type;
+    return cache->dim[cache->rank - 2];
+}
+
+static int64_t texts_of(const Node *n) {
+    return n->type.dim[0];
 }
 
 static const char *step_arguments(Arena *arena, const Node *n) {
     const Heads *h = &n->attr.heads;
-    return arena_printf(arena, ".length = $10, .queries = %lld, .keys = %lld, .size = %lld, .window = %lld",
-                        (long long)h->queries, (long long)h->keys, (long long)h->size, (long long)h->window);
+    return arena_printf(
+        arena, ".length = $1%d, .queries = %lld, .keys = %lld, .size = %lld, .window = %lld, .texts = $00",
+        n->in[1]->type.rank - 2, (long long)h->queries, (long long)h->keys, (long long)h->size, (long long)h->window);
 }
 
 static int64_t step_tiles(const Node *n) {
     const Heads *h = &n->attr.heads;
-    int64_t length = n->in[1]->type.dim[0], seen = h->window && h->window < length ? h->window : length;
-    return h->keys * attention_step_parts(seen);
+    int64_t length = positions_of(n), seen = h->window && h->window < length ? h->window : length;
+    return texts_of(n) * h->keys * attention_step_parts(seen);
 }
 
 /* At half of the positions, as the mean over all. */
 static double step_flops(const Node *n) {
     const Heads *h = &n->attr.heads;
-    int64_t length = n->in[1]->type.dim[0], seen = h->window && h->window < length ? h->window : length / 2;
-    return 4.0 * (double)(h->queries * h->size) * (double)seen;
+    int64_t length = positions_of(n), seen = h->window && h->window < length ? h->window : length / 2;
+    return 4.0 * (double)(texts_of(n) * h->queries * h->size) * (double)seen;
 }
 
 static const char *step_equation(Arena *arena, const Node *n) {
@@ -96,7 +114,7 @@ static const CallDef step_call = {
     .header = "attention_step",
     .about = "attention of one position, over a cache of those before it",
     .shape = "AttentionStep",
-    .meaning = "positions, heads of queries, of keys, size of a head, window",
+    .meaning = "positions, heads of queries, of keys, size of a head, window, texts",
     .number = 1,
     .arguments = step_arguments,
     .tiles = step_tiles,

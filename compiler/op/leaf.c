@@ -16,7 +16,7 @@ INFER(field) {
     return true;
 }
 
-INFER(prompt) {
+INFER(tokens) {
     n->type = type_make(DT_I32, n->attr.batched, n->attr.rank, n->attr.dims);
     return true;
 }
@@ -241,13 +241,23 @@ const OpDef op_token = {
     .prec = PREC_PRIMARY,
 };
 
+const OpDef op_tokens = {
+    .name = "tokens",
+    .cls = OP_LEAF,
+    .flags = OP_BUFFER,
+    .attrs = ATTR_INDEX | ATTR_DIMS,
+    .doc = "The tokens of several texts at a position, in place of the n-th field of examples.",
+    .infer = infer_tokens,
+    .range = range_field,
+};
+
 const OpDef op_prompt = {
     .name = "prompt",
     .cls = OP_LEAF,
     .flags = OP_BUFFER,
     .attrs = ATTR_INDEX | ATTR_DIMS,
     .doc = "The tokens that a text begins with, in place of the n-th field of an example.",
-    .infer = infer_prompt,
+    .infer = infer_tokens,
     .range = range_field,
 };
 

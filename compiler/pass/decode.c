@@ -15,7 +15,11 @@
  * Of what earlier positions have left, the positions of a prompt leave theirs at once: the graph `prefill` is the evaluation of one
  * example, whole, as far as caches need it.
  *
- *     prompt [1, T] -> x [1, T, E] -> ... -> keys and values [T, ..] -> caches */
+ *     prompt [1, T] -> x [1, T, E] -> ... -> keys and values [T, ..] -> caches
+ *
+ * In the graph `texts` there are several texts, all at the same position, and that is as it is for one: they are the examples of a batch.
+ *
+ *     tokens [N, 1] -> x [N, 1, E] -> ... -> prediction [N, 1, V] */
 #include "pass/decode.h"
 
 #include "ir/op.h"
@@ -41,6 +45,7 @@ typedef struct Decoding {
     Module *module;
     Graph *g;
     bool whole;          /* all positions are computed */
+    int64_t texts;       /* that are the batch; 0: there is none */
     const Field *tokens; /* NULL: not met yet */
     VEC(Narrowed) done;
     const char *why; /* NULL: all is well so far */
@@ -83,7 +88,9 @@ static Type type_at(const Decoding *d, const Type *type, Place at) {
         narrow.dim[0] /= d->module->batch;
     if (at.axis != WHOLE)
         narrow.dim[at.axis] = 1;
-    narrow.batched = d->whole && type->batched;
+    narrow.batched = type->batched && (d->whole || d->texts);
+    if (narrow.batched && d->texts)
+        narrow.dim[0] *= d->texts;
     return narrow;
 }
 
@@ -134,7 +141,10 @@ static Node *token_at(Decoding *d, const Node *field, Place at) {
         return fail(d, field, "the prediction at position p reads token p + %lld of '%s', which is not known yet",
                     (long long)at.shift, f->name);
     d->tokens = f;
-    return repeated(d, op0(d->g, "token", (Attr){0}), 2);
+    Type type = type_at(d, &field->type, at);
+    Attr attr = attr_shape(&type);
+    attr.index = field->attr.index;
+    return d->texts ? op0(d->g, "tokens", attr) : repeated(d, op0(d->g, "token", (Attr){0}), 2);
 }
 
 /* Of all positions: in place of the field's, those that the program is given. */
@@ -299,7 +309,8 @@ static Node *product_at(Decoding *d, const Node *n, Place at) {
     Node *in[] = {narrow(d, n->in[0], a, n), narrow(d, n->in[1], b, n)};
     if (!in[0] || !in[1])
         return NULL;
-    bool row = rank == 2 && at.axis == 0 && !n->attr.ta && in[1]->type.rank == 2 && n->type.dtype == DT_F32;
+    bool row =
+        !d->texts && rank == 2 && at.axis == 0 && !n->attr.ta && in[1]->type.rank == 2 && n->type.dtype == DT_F32;
     return row ? row_times_matrix(d->g, in[0], in[1], n->attr.tb) : graph_node(d->g, n->op->name, n->attr, 2, in);
 }
 
@@ -410,7 +421,19 @@ static Graph *prefill_graph(const Decoding *steps) {
     return d.g->roots.count ? d.g : NULL;
 }
 
-void add_decoding(Module *module) {
+/* What decode says of one text, of several. */
+static Graph *texts_graph(Module *module, Node *prediction, int64_t texts) {
+    Decoding d = {.module = module, .g = graph_new(module, false), .texts = texts};
+    d.g->examples = texts;
+    Node *result = narrow(&d, prediction, (Place){1, 0}, prediction);
+    ENSURE(result);
+    graph_at(d.g, prediction->src);
+    graph_output(d.g, result);
+    graph_compact(d.g);
+    return d.g;
+}
+
+void add_decoding(Module *module, int64_t texts) {
     Decoding d = {.module = module, .g = graph_new(module, false)};
     Node *prediction = prediction_of(module->eval);
     if (!has_windows(module) || !prediction)
@@ -425,6 +448,7 @@ void add_decoding(Module *module) {
     module->prefill = prefill_graph(&d);
     graph_compact(d.g);
     module->decode = d.g;
+    module->texts = texts ? texts_graph(module, prediction, texts) : NULL;
     module->tokens = d.tokens;
     module->context = prediction->type.dim[1];
 }

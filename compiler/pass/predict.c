@@ -46,7 +46,7 @@ static void keep_quantized(Module *module, const int *row) {
 
 bool keep_prediction(Module *module) {
     module->train = graph_new(module, true);
-    module->measure = module->decode = module->prefill = module->update = module->watch = NULL;
+    module->measure = module->decode = module->texts = module->prefill = module->update = module->watch = NULL;
     module->shards = 0;
     module->reports.count = module->means = 0;
     if (!keep_output(module->eval))

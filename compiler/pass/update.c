@@ -379,6 +379,8 @@ bool add_updates(Module *module, Node *loss, const Training *training) {
         use_averages(module->eval);
         if (module->decode)
             use_averages(module->decode);
+        if (module->texts)
+            use_averages(module->texts);
         if (module->prefill)
             use_averages(module->prefill);
     }

@@ -160,17 +160,40 @@ static const char *value_label(Arena *arena, const Program *program, const Node 
 static const Buffer *placed_before(const Plan *plan, const Node *leaf) {
     for (int i = 0; i < plan->buffers.count; i++) {
         const Node *kept = plan->buffers.at[i].node;
-        if (kept && is_kept(leaf) && kept->op == leaf->op && kept->attr.index == leaf->attr.index)
+        if (kept && is_kept(leaf) && kept->op == leaf->op && kept->attr.index == leaf->attr.index &&
+            type_same_shape(&kept->type, &leaf->type))
             return &plan->buffers.at[i];
     }
     return NULL;
 }
 
-static void find_kept(const Plan *plan, Liveness *live) {
+static int64_t place_among_values(const Plan *plan, const Buffer *buffer) {
+    return buffer->offset - plan->weight_bytes - plan->state_bytes;
+}
+
+static bool lives_at(const Liveness *live, int64_t at) {
+    for (int i = 0; i < live->values.count; i++)
+        if (live->values.at[i].at == at)
+            return true;
+    return false;
+}
+
+/* A program that keeps something runs between runs of others that do: it leaves alone what these keep. */
+static void find_kept(Arena *arena, const Plan *plan, const Program *program, Liveness *live) {
+    bool keeps = false;
     for (int i = 0; i < live->values.count; i++) {
-        const Buffer *buffer = placed_before(plan, live->values.at[i].node);
-        if (buffer)
-            live->values.at[i].at = buffer->offset - plan->weight_bytes - plan->state_bytes;
+        LiveValue *value = &live->values.at[i];
+        const Buffer *buffer = placed_before(plan, value->node);
+        value->at = buffer ? place_among_values(plan, buffer) : -1;
+        keeps |= is_kept(value->node);
+    }
+    for (int i = 0; i < plan->buffers.count && keeps; i++) {
+        const Buffer *buffer = &plan->buffers.at[i];
+        const int64_t at = place_among_values(plan, buffer);
+        if (buffer->node && is_kept(buffer->node) && !lives_at(live, at))
+            VEC_PUSH(arena, &live->values,
+                     ((LiveValue){plan->programs[buffer->program]->graph->nodes.at[buffer->node->id], 0,
+                                  program->phases.count - 1, -1, at}));
     }
 }
 
@@ -245,7 +268,7 @@ Plan *plan_memory(Module *module, const Programs *programs, int real_bytes) {
     for (int i = 0; i < programs->count; i++) {
         plan->programs[i] = programs->at[i];
         Liveness live = liveness(arena, plan->programs[i], real_bytes);
-        find_kept(plan, &live);
+        find_kept(arena, plan, plan->programs[i], &live);
         Slots slots = place_values(arena, &live, real_bytes);
         plan->value_bytes = max(plan->value_bytes, slots.bytes);
         busiest = max(busiest, busiest_phase(&slots, plan->programs[i]->phases.count));

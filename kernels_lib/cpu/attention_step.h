@@ -15,6 +15,7 @@
 typedef struct AttentionStep {
     int64_t length, queries, keys, size; /* size: at most STEP_WIDEST */
     int64_t window;                      /* 0: none */
+    int64_t texts;                       /* at the position, each with a cache of its own */
 } AttentionStep;
 
 enum { STEP_WIDEST = 256 };
@@ -79,20 +80,28 @@ static inline void attend_query(const AttentionStep *shape, const real *query, C
         out[c] = sums.values[c] / sums.weights;
 }
 
-static inline void attend_step_heads(const AttentionStep *shape, const real *qkv, void *cache, bool narrow,
-                                     int position, real *out, real scale) {
+/* Head h of a text. */
+static inline void attend_head(const AttentionStep *shape, const real *qkv, Cached cache, int position, real *out,
+                               real scale, int64_t h) {
     const int64_t size = shape->size, group = shape->queries / shape->keys, width = shape->keys * size;
     const int64_t first = shape->window && position >= shape->window ? position - shape->window + 1 : 0;
+    Cached keys = cached_from(cache, h * size), values = cached_from(keys, width);
+    const real *key = qkv + (shape->queries + h) * size;
+    keep_numbers(cached_from(keys, position * 2 * width), key, size);
+    keep_numbers(cached_from(values, position * 2 * width), key + width, size);
+    for (int64_t q = h * group; q < (h + 1) * group; q++)
+        attend_query(shape, qkv + q * size, keys, values, first, position, out + q * size, scale);
+}
+
+static inline void attend_step_heads(const AttentionStep *shape, const real *qkv, void *cache, bool narrow,
+                                     int position, real *out, real scale) {
+    const int64_t width = shape->keys * shape->size, query = shape->queries * shape->size;
     const Cached all = {cache, narrow};
-#pragma omp for nowait
-    for (int64_t h = 0; h < shape->keys; h++) {
-        Cached keys = cached_from(all, h * size), values = cached_from(keys, width);
-        const real *key = qkv + (shape->queries + h) * size;
-        keep_numbers(cached_from(keys, position * 2 * width), key, size);
-        keep_numbers(cached_from(values, position * 2 * width), key + width, size);
-        for (int64_t q = h * group; q < (h + 1) * group; q++)
-            attend_query(shape, qkv + q * size, keys, values, first, position, out + q * size, scale);
-    }
+#pragma omp for collapse(2) nowait
+    for (int64_t text = 0; text < shape->texts; text++)
+        for (int64_t h = 0; h < shape->keys; h++)
+            attend_head(shape, qkv + text * (query + 2 * width), cached_from(all, text * shape->length * 2 * width),
+                        position, out + text * query, scale, h);
 }
 
 #endif

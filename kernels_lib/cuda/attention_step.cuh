@@ -1,4 +1,5 @@
-/* Attention of one position p over the keys and values of those before it, which lie in a cache, a row for each position:
+/* Attention of one position p over the keys and values of those before it, which lie in a cache, a row for each position; of several
+ * texts at a position, each has its own:
  *
  *     cache[p]  = keys and values of qkv
  *     scores[j] = scale * sum over c of q[c] * k[j, c]           j <= p; p - j < window if any
@@ -19,10 +20,12 @@
 #include "cuda/pack.cuh"
 #include "cuda/team.cuh"
 
-template <class Number_, int LENGTH, int QUERIES, int KEYS, int SIZE, int WINDOW> struct AttentionStep {
+template <class Number_, int LENGTH, int QUERIES, int KEYS, int SIZE, int WINDOW, int TEXTS> struct AttentionStep {
     using Number = Number_; // of the cache
-    static constexpr int queries = QUERIES, keys = KEYS, size = SIZE, window = WINDOW;
+    static constexpr int texts = TEXTS, queries = QUERIES, keys = KEYS, size = SIZE, window = WINDOW;
     static constexpr int group = QUERIES / KEYS, row = 2 * KEYS * SIZE;
+    static constexpr int packed_row = (QUERIES + 2 * KEYS) * SIZE, out_row = QUERIES * SIZE; // of a text
+    static constexpr int64_t cache = (int64_t)LENGTH * row;
     static constexpr int pass = group < 4 ? group : 4; // queries at a time
     static constexpr int passes = (group + pass - 1) / pass;
     static constexpr int parts = attention_step_parts(WINDOW && WINDOW < LENGTH ? WINDOW : LENGTH);
@@ -37,11 +40,12 @@ template <class Number_, int LENGTH, int QUERIES, int KEYS, int SIZE, int WINDOW
 };
 
 /* What the parts of a head leave for each other, and how often one was done: PARTS is a power of two, so that the count may wrap. */
-template <class Shape> __device__ float step_partials[Shape::keys][Shape::passes][Shape::parts][Shape::partials];
-template <class Shape> __device__ unsigned step_arrivals[Shape::keys];
+template <class Shape>
+__device__ float step_partials[Shape::texts * Shape::keys][Shape::passes][Shape::parts][Shape::partials];
+template <class Shape> __device__ unsigned step_arrivals[Shape::texts * Shape::keys];
 
 template <class Shape> constexpr int attend_step_tiles() {
-    return Shape::keys * Shape::parts;
+    return Shape::texts * Shape::keys * Shape::parts;
 }
 
 /* Partials of the warps. */
@@ -306,28 +310,35 @@ static inline __device__ bool comes_last(unsigned *arrivals, int parts) {
     return last;
 }
 
+/* One part of a head of a text; what it leaves for the others is at `place_of_head`. */
 template <class Shape>
-__device__ void attend_step(const float *qkv, typename Shape::Number *cache, int position, float *out, float scale,
-                            int tile, char *shared) {
-    const int head = tile / Shape::parts, part = tile % Shape::parts, first = head * Shape::group;
-    const int end = first + Shape::group;
+__device__ void attend_head(const float *qkv, typename Shape::Number *cache, int position, float *out, float scale,
+                            int head, int part, int place_of_head, char *shared) {
+    const int first = head * Shape::group, end = first + Shape::group;
     typename Shape::Number *keys = cache + head * Shape::size, *own = keys + (int64_t)position * Shape::row;
     const StepPlace<Shape> place(keys, part, position);
     if (Shape::parts > 1)
         __syncthreads(); // a tile before has left the shared memory
+    auto &partials = step_partials<Shape>[place_of_head];
     for (int pass = 0; pass < Shape::passes && part < place.parts; pass++) {
         const int query = first + pass * Shape::pass, queries = min(Shape::pass, end - query);
         attend_part<Shape>(qkv, place, query, end, head, scale, own, (float *)shared);
-        join_warps<Shape>((float *)shared, place.parts == 1, queries, step_partials<Shape>[head][pass][part],
-                          out + query * Shape::size);
+        join_warps<Shape>((float *)shared, place.parts == 1, queries, partials[pass][part], out + query * Shape::size);
     }
-    if (place.parts == 1 || !comes_last(&step_arrivals<Shape>[head], Shape::parts))
+    if (place.parts == 1 || !comes_last(&step_arrivals<Shape>[place_of_head], Shape::parts))
         return;
     for (int pass = 0; pass < Shape::passes; pass++) {
         const int query = first + pass * Shape::pass;
-        join_parts<Shape>(step_partials<Shape>[head][pass][0], place.parts, min(Shape::pass, end - query),
-                          out + query * Shape::size);
+        join_parts<Shape>(partials[pass][0], place.parts, min(Shape::pass, end - query), out + query * Shape::size);
     }
+}
+
+template <class Shape>
+__device__ void attend_step(const float *qkv, typename Shape::Number *cache, int position, float *out, float scale,
+                            int tile, char *shared) {
+    const int place = tile / Shape::parts, text = place / Shape::keys;
+    attend_head<Shape>(qkv + text * Shape::packed_row, cache + text * Shape::cache, position,
+                       out + text * Shape::out_row, scale, place % Shape::keys, tile % Shape::parts, place, shared);
 }
 
 #endif

@@ -70,6 +70,17 @@ static inline __device__ int drawing_tiles(const MtcDrawing &drawing) {
     return (int)((drawing.tokens + MTC_DRAWING_TILE - 1) / MTC_DRAWING_TILE);
 }
 
+/* That of a text, as if it were the only one. */
+static inline __device__ MtcDrawing drawing_of_text(const MtcDrawing &all, int text) {
+    MtcDrawing drawing = all;
+    drawing.text += text;
+    drawing.prediction += text * all.vocabulary;
+    drawing.weight += text * all.each_weight;
+    drawing.seen += text * all.vocabulary;
+    drawing.drawn += text * all.each_drawn;
+    return drawing;
+}
+
 /* Where the drawing's room has the surveys of the tiles, and the sums of their weights: behind the weights. */
 static inline __device__ Survey *surveys_of(const MtcDrawing &drawing) {
     return (Survey *)(drawing.weight + drawing.vocabulary);
@@ -218,46 +229,60 @@ static inline __device__ int drawn_token(const MtcDrawing &drawing, int64_t plac
     return token_at(drawing, tile, before, wanted);
 }
 
+/* All texts have read the position: the calling one is the last. */
+static inline __device__ bool completes(const MtcDrawing &drawing) {
+    if (drawing.texts == 1)
+        return true;
+    if (atomicAdd(drawing.arrivals, 1u) + 1 < drawing.texts)
+        return false;
+    *drawing.arrivals = 0;
+    return true;
+}
+
 /* The token, and where the next one is decoded. One that is none stays to the end, which the host sees. */
-static inline __device__ void choose_token(const MtcDrawing &drawing, int64_t *clock) {
+static inline __device__ void choose_token(const MtcDrawing &drawing, int text, int64_t *clock) {
     const int64_t done = clock[MTC_POSITION] - drawing.position;
     const int token = drawn_token(drawing, drawing.place + done);
     __syncthreads(); // all have read the position
     if (threadIdx.x > 0)
         return;
     drawing.drawn[done] = token;
-    clock[MTC_POSITION]++;
-    if (token < 0)
-        return;
-    drawing.seen[token] = 1;
-    clock[MTC_TOKEN] = token;
+    if (token >= 0) {
+        drawing.seen[token] = 1;
+        if (drawing.token)
+            drawing.token[text] = token;
+        else
+            clock[MTC_TOKEN] = token;
+    }
+    if (completes(drawing))
+        clock[MTC_POSITION]++;
 }
 
 static __global__ void __launch_bounds__(THREADS) survey_predictions() {
     Gate gate = Gate::of_launch();
     gate();
-    survey_tile(current_drawing, blockIdx.x);
+    survey_tile(drawing_of_text(current_drawing, blockIdx.y), blockIdx.x);
 }
 
 static __global__ void __launch_bounds__(THREADS) weigh_predictions() {
     Gate gate = Gate::of_launch();
     gate();
     if (current_drawing.temperature != 0)
-        weigh_tile(current_drawing, blockIdx.x);
+        weigh_tile(drawing_of_text(current_drawing, blockIdx.y), blockIdx.x);
 }
 
 static __global__ void __launch_bounds__(THREADS) choose_next() {
     Gate gate = Gate::of_launch();
     gate();
-    choose_token(current_drawing, current_run.clock);
+    choose_token(drawing_of_text(current_drawing, blockIdx.x), blockIdx.x, current_run.clock);
 }
 
-static inline cudaError_t launch_of_draw(void (*kernel)(), int64_t blocks, cudaStream_t stream) {
+static inline cudaError_t launch_of_draw(void (*kernel)(), int64_t blocks, int64_t texts, cudaStream_t stream) {
     cudaLaunchAttribute early = {};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = (unsigned)blocks;
+    config.gridDim = dim3((unsigned)blocks, (unsigned)texts);
     config.blockDim = THREADS;
     config.stream = stream;
     config.attrs = &early;
@@ -266,11 +291,11 @@ static inline cudaError_t launch_of_draw(void (*kernel)(), int64_t blocks, cudaS
     return known == cudaSuccess ? cudaLaunchKernelExC(&config, (const void *)kernel, nullptr) : known;
 }
 
-static inline cudaError_t launch_draw(int64_t tiles, cudaStream_t stream) {
+static inline cudaError_t launch_draw(int64_t tiles, int64_t texts, cudaStream_t stream) {
     return Attempt()
-        .then([&] { return launch_of_draw(survey_predictions, tiles, stream); })
-        .then([&] { return launch_of_draw(weigh_predictions, tiles, stream); })
-        .then([&] { return launch_of_draw(choose_next, 1, stream); })
+        .then([&] { return launch_of_draw(survey_predictions, tiles, texts, stream); })
+        .then([&] { return launch_of_draw(weigh_predictions, tiles, texts, stream); })
+        .then([&] { return launch_of_draw(choose_next, texts, 1, stream); })
         .error;
 }
 

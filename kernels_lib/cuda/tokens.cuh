@@ -20,7 +20,8 @@ class Tokens {
             attempt.then([&] { return launch_tiles(launches[k], work, launches[k].tiles, stream); });
             work.maps += launches[k].in_turns;
         }
-        return drawing ? attempt.then([&] { return launch_draw(drawing->tiles, stream); }).error : attempt.error;
+        return drawing ? attempt.then([&] { return launch_draw(drawing->tiles, drawing->texts, stream); }).error
+                       : attempt.error;
     }
 
     template <class Step> cudaError_t launch(const MtcDrawing *drawing, OperandMaps *maps) {

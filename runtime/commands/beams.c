@@ -50,7 +50,7 @@ static int offer_tokens(Search *search, int64_t places, int64_t b) {
     int code = mtc_decoder_predict(&g->decoder, &beam->sequence);
     if (code)
         return code;
-    mtc_decoder_scores(&g->decoder, count, g->scores);
+    mtc_scores(g->decoder.prediction, count, g->scores);
     mtc_penalize(g->sampling.repetition_penalty, beam->sequence.token.at, beam->sequence.token.count, g->scores, count);
     for (int64_t i = 0; i < count; i++) {
         if (isnan(g->scores[i]))

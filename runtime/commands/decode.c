@@ -149,19 +149,35 @@ int mtc_decoder_predict(MtcDecoder *decoder, const MtcSequence *sequence) {
     return fill_cache(decoder, sequence, (int64_t)(sequence->token.count - sequence->begin));
 }
 
+int mtc_decoder_fill_text(MtcDecoder *decoder, const MtcSequence *sequence, int64_t text) {
+    MtcSession *session = decoder->session;
+    const MtcModel *model = session->model;
+    const int64_t positions = (int64_t)(sequence->token.count - sequence->begin) - 1;
+    int code = fill_cache(decoder, sequence, positions);
+    const char *error = NULL;
+    for (int k = 0; k < model->caches && !code && !error; k++) {
+        const MtcCache *cache = &model->cache[k];
+        const size_t own = (size_t)text * (size_t)model->context * cache->row_bytes;
+        error = mtc_copy(session->arena + cache->texts_offset + own, session->arena + cache->offset,
+                         (size_t)positions * cache->row_bytes);
+    }
+    return code ? code : mtc_device_fault(session, error, "generating");
+}
+
 /* ---- draws of the device ---- */
 
-static int64_t drawing_tiles(const MtcModel *model) {
+int64_t mtc_drawing_tiles(const MtcModel *model) {
     return (model->vocabulary + MTC_DRAWING_TILE - 1) / MTC_DRAWING_TILE;
 }
 
 bool mtc_decoder_draws(const MtcDecoder *decoder, const MtcSampling *sampling) {
     const MtcModel *model = decoder->session->model;
-    return model->draw_tokens && drawing_tiles(model) <= MTC_DRAWING_TILES && !mtc_filters(sampling, model->vocabulary);
+    return model->draw_tokens && mtc_drawing_tiles(model) <= MTC_DRAWING_TILES &&
+           !mtc_filters(sampling, model->vocabulary);
 }
 
 static size_t weights_bytes(const MtcModel *model) {
-    return mtc_drawing_bytes(model->vocabulary, drawing_tiles(model));
+    return mtc_drawing_bytes(model->vocabulary, mtc_drawing_tiles(model));
 }
 
 /* The weights, the tokens, and which of them the text has. */
@@ -179,10 +195,11 @@ static MtcDrawing drawing_of(const MtcDecoder *decoder, const MtcSequence *seque
                           .seed = sampling->seed,
                           .text = (uint64_t)draws->text,
                           .vocabulary = model->vocabulary,
-                          .tiles = drawing_tiles(model),
+                          .tiles = mtc_drawing_tiles(model),
                           .tokens = draws->tokens,
                           .position = decoder->position,
-                          .place = (int64_t)sequence->token.count};
+                          .place = (int64_t)sequence->token.count,
+                          .texts = 1};
     drawing.prediction = (const float *)(decoder->session->arena + model->scores_offset);
     drawing.weight = (double *)decoder->room;
     drawing.drawn = (int32_t *)(decoder->room + weights_bytes(model));
@@ -235,10 +252,10 @@ int mtc_decoder_draw(MtcDecoder *decoder, const MtcSequence *sequence, const Mtc
     return code;
 }
 
-void mtc_decoder_scores(const MtcDecoder *decoder, int64_t count, double *scores) {
+void mtc_scores(const float *prediction, int64_t count, double *scores) {
     double sum = 0;
     for (int64_t i = 0; i < count; i++)
-        sum += (double)decoder->prediction[i];
+        sum += (double)prediction[i];
     for (int64_t i = 0; i < count; i++)
-        scores[i] = log((double)decoder->prediction[i] / sum);
+        scores[i] = log((double)prediction[i] / sum);
 }

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- printing ---- */
@@ -102,6 +103,17 @@ int mtc_generator_check(MtcSession *session, const char *prompt) {
     return code;
 }
 
+/* Texts of a prompt, where the program decodes one after the other. */
+static void say_how_together(const MtcModel *model, const MtcOptions *options) {
+    MtcText command = {NULL, 0, 0};
+    if (options->batch < 2 || options->beams > 1 || model->texts)
+        return;
+    mtc_remake(&command, model, "--decode-batch", mtc_number((double)(options->batch < 32 ? options->batch : 32)),
+               options->program);
+    fprintf(stderr, "these texts were made one after the other; several at a time: %s\n", command.at);
+    free(command.at);
+}
+
 /* The texts of one prompt after those of another. */
 static int generate(MtcSession *session, const MtcTokenizer *tokenizer, MtcGeneration *how, const MtcOptions *options) {
     const double start = mtc_seconds();
@@ -117,6 +129,8 @@ static int generate(MtcSession *session, const MtcTokenizer *tokenizer, MtcGener
     if (!code)
         fprintf(stderr, "%lld token%s in %.3g s: %.4g a second\n", (long long)drawn, drawn == 1 ? "" : "s", seconds,
                 (double)drawn / seconds);
+    if (!code)
+        say_how_together(session->model, options);
     return code;
 }
 

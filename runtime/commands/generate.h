@@ -58,8 +58,11 @@ bool mtc_decoder_draws(const MtcDecoder *decoder, const MtcSampling *sampling);
 /* Tokens after a sequence, drawn where they are decoded, as many as `drawn` has room for and the window has positions; -1: of the token
  * there, the scores are none. The cache has all but the last. */
 int mtc_decoder_draw(MtcDecoder *decoder, const MtcSequence *sequence, const MtcDraws *draws, MtcTokenList *drawn);
-/* That prediction as `count` scores, logarithms of probabilities that have the sum 1. */
-void mtc_decoder_scores(const MtcDecoder *decoder, int64_t count, double *scores);
+/* A prediction as `count` scores, logarithms of probabilities that have the sum 1. */
+void mtc_scores(const float *prediction, int64_t count, double *scores);
+/* What decoding needs of all tokens of a sequence but the last, for a text of several. */
+int mtc_decoder_fill_text(MtcDecoder *decoder, const MtcSequence *sequence, int64_t text);
+int64_t mtc_drawing_tiles(const MtcModel *model);
 /* A fault: the session's model generates no text. */
 int mtc_generates_nothing(MtcFault *fault, const MtcModel *model);
 
@@ -109,7 +112,7 @@ struct MtcGenerator {
     size_t told; /* of its tokens */
     MtcMade made;
     int64_t drawn;      /* tokens of all texts */
-    MtcSequence *found; /* `texts`, of a search; NULL: there was none */
+    MtcSequence *found; /* `texts`, of a search, or drawn together; NULL: there was none */
     char room[MTC_TOKEN_BYTES];
 };
 
@@ -122,8 +125,9 @@ MtcGeneration mtc_drawn_text(const char *prompt, int64_t tokens, uint64_t seed);
 int mtc_generation_check(MtcFault *fault, const MtcGeneration *how, bool program);
 /* A fault: of the token that would be that one, the scores are none. */
 int mtc_not_finite(MtcGenerator *generator, size_t token);
-/* The `texts` best of a beam search become generator->found. */
+/* The `texts` best of a beam search become generator->found; or texts that are drawn together. */
 int mtc_search_beams(MtcGenerator *generator);
+int mtc_draw_texts(MtcGenerator *generator);
 
 /* A fault where the session's model generates no text, or none from this prompt. */
 int mtc_generator_check(MtcSession *session, const char *prompt);

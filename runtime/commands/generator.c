@@ -250,7 +250,7 @@ static int draw_here(MtcGenerator *g) {
     int code = mtc_decoder_predict(&g->decoder, &g->sequence);
     if (code)
         return code;
-    mtc_decoder_scores(&g->decoder, count, g->scores);
+    mtc_scores(g->decoder.prediction, count, g->scores);
     mtc_penalize(g->sampling.repetition_penalty, list->at, list->count, g->scores, count);
     return take_token(g, mtc_sample(&g->sampling, g->scores, count, (uint64_t)list->count, (uint64_t)g->text));
 }
@@ -296,10 +296,16 @@ static void tell_token(MtcGenerator *g, MtcPiece *piece) {
     give_known(g, piece, token);
 }
 
+/* Where they are not drawn one after the other, all before the first is told. */
+static int make_texts(MtcGenerator *g) {
+    const bool together = g->texts > 1 && g->decoder.session->model->texts;
+    return g->beams > 1 ? mtc_search_beams(g) : together ? mtc_draw_texts(g) : 0;
+}
+
 static int next_piece(void *context) {
     MtcGenerator *g = (MtcGenerator *)((void **)context)[0];
     MtcPiece *piece = (MtcPiece *)((void **)context)[1];
-    int code = g->beams > 1 && !g->found ? mtc_search_beams(g) : 0;
+    int code = g->found ? 0 : make_texts(g);
     if (!code && !g->sequence.token.count)
         begin_text(g, 0);
     while (!code && g->text < g->texts) {

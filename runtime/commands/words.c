@@ -7,9 +7,9 @@
 /* Flags of mtc that change what a program computes or where, with an example of a value; "": they take none. */
 static const struct {
     const char *name, *example;
-} compiled_flags[] = {{"batch", "N"},     {"precision", "bf16"}, {"recompute", ""},     {"no-recompute", ""},
-                      {"shards", "N"},    {"set", "NAME=VALUE"}, {"schedule", "graph"}, {"target", "cpu"},
-                      {"arch", "native"}, {"real", "f64"}};
+} compiled_flags[] = {{"batch", "N"},       {"decode-batch", "N"}, {"precision", "bf16"}, {"recompute", ""},
+                      {"no-recompute", ""}, {"shards", "N"},       {"set", "NAME=VALUE"}, {"schedule", "graph"},
+                      {"target", "cpu"},    {"arch", "native"},    {"real", "f64"}};
 
 const char *mtc_compiled_flag(const char *name) {
     for (size_t i = 0; i < sizeof compiled_flags / sizeof *compiled_flags; i++)

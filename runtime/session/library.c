@@ -100,6 +100,16 @@ const char *mtc_model_decode(const MtcModel *model, const MtcRun *run) {
     return end_call(model->decode(run));
 }
 
+const char *mtc_model_decode_texts(const MtcModel *model, const MtcRun *run) {
+    mtc_device_lock();
+    return end_call(model->decode_texts(run));
+}
+
+const char *mtc_model_draw_texts(const MtcModel *model, const MtcRun *run, const MtcDrawing *drawing, int64_t tokens) {
+    mtc_device_lock();
+    return end_call(model->draw_texts(run, drawing, tokens));
+}
+
 const char *mtc_model_prefill(const MtcModel *model, const MtcRun *run) {
     mtc_device_lock();
     return end_call(model->prefill(run));

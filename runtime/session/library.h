@@ -22,6 +22,8 @@ const char *mtc_model_draw(const MtcModel *model, char *arena, const MtcTensor *
 const char *mtc_model_watch(const MtcModel *model, const MtcRun *run);
 const char *mtc_model_measure(const MtcModel *model, const MtcRun *run, int64_t first, int64_t rows);
 const char *mtc_model_decode(const MtcModel *model, const MtcRun *run);
+const char *mtc_model_decode_texts(const MtcModel *model, const MtcRun *run);
+const char *mtc_model_draw_texts(const MtcModel *model, const MtcRun *run, const MtcDrawing *drawing, int64_t tokens);
 const char *mtc_model_prefill(const MtcModel *model, const MtcRun *run);
 const char *mtc_model_draw_tokens(const MtcModel *model, const MtcRun *run, const MtcDrawing *drawing, int64_t tokens);
 const char *mtc_model_run_kernel(const MtcModel *model, const MtcRun *run, int kernel, int64_t times);

@@ -303,7 +303,8 @@ def test_names_of_what_a_model_prints_and_the_runtime_are_apart(run, tmp_path):
     check_names_of_one_file(run, tmp_path, "printing.mt")
 
 
-@pytest.mark.parametrize("model, flags", [("char_gpt", []), ("mnist", ["--shards", "2", "--shard-optimizer"])], ids=["generates", "shards"])
+@pytest.mark.parametrize("model, flags", [("char_gpt", ["--decode-batch", "4"]), ("mnist", ["--shards", "2", "--shard-optimizer"])],
+                         ids=["generates", "shards"])
 def test_standalone_has_each_name_once(run, tmp_path, model, flags):
     """Files of the runtime, whose functions are their own, are one file then; which of them a program has depends on the model."""
     (tmp_path / "alone.c").write_text(run("--emit=c", "--target", "cpu", "--standalone", *flags, ROOT / f"models/{model}.mt").stdout)

@@ -53,8 +53,11 @@ template <int N, class T> Pack<T, N> load_pack(const T *from) {
 template <class Shape, int LENGTH> struct Decoder {
     using Number = typename Shape::Number;
     static constexpr int width = (Shape::queries + 2 * Shape::keys) * Shape::size;
-    alignas(16) Number cache[LENGTH * Shape::row];
-    alignas(16) float qkv[LENGTH * width], out[LENGTH * Shape::queries * Shape::size];
+    static constexpr int out_width = Shape::queries * Shape::size;
+    alignas(16) Number caches[Shape::texts * LENGTH * Shape::row];
+    Number *const cache = caches + (Shape::texts - 1) * LENGTH * Shape::row; // of the last text, which is looked at
+    alignas(16) float qkv[LENGTH * width], out[LENGTH * out_width];
+    alignas(16) float rows[Shape::texts * width], outs[Shape::texts * out_width];
     alignas(16) char shared[attend_step_shared<Shape>()];
 
     /* Rows from `end` on are no numbers yet. */
@@ -63,7 +66,7 @@ template <class Shape, int LENGTH> struct Decoder {
             x = to_float(to_narrow(4 * ((float)rand() / (float)RAND_MAX - 0.5f)));
     }
     void fill_cache(int end) {
-        memset((void *)cache, 0xFF, sizeof cache);
+        memset((void *)caches, 0xFF, sizeof caches);
         for (int j = 0; j < end; j++)
             for (int c = 0; c < Shape::row; c++)
                 cache[j * Shape::row + c] = to_cached<Number>(qkv[j * width + Shape::queries * Shape::size + c]);
@@ -74,12 +77,16 @@ template <class Shape, int LENGTH> struct Decoder {
     float *out_of(int position) {
         return out + position * Shape::queries * Shape::size;
     }
+    /* Of other texts, there are no numbers in the caches. */
     void decode(int position) {
         fill_cache(position);
+        for (int text = 0; text < Shape::texts; text++)
+            memcpy(rows + text * width, qkv + position * width, width * sizeof *rows);
         run_block([&] {
             for (int tile = 0; tile < attend_step_tiles<Shape>(); tile++)
-                attend_step<Shape>(qkv + position * width, cache, position, out_of(position), scale(), tile, shared);
+                attend_step<Shape>(rows, caches, position, outs, scale(), tile, shared);
         });
+        memcpy(out_of(position), outs + (Shape::texts - 1) * out_width, out_width * sizeof *out);
     }
     bool wrote(int position) const {
         bool same = true;
@@ -118,8 +125,8 @@ template <class Shape, int LENGTH> struct Decoder {
     }
 };
 
-template <class Number, int LENGTH, int QUERIES, int KEYS, int SIZE, int WINDOW> void check() {
-    using Shape = AttentionStep<Number, LENGTH, QUERIES, KEYS, SIZE, WINDOW>;
+template <class Number, int LENGTH, int QUERIES, int KEYS, int SIZE, int WINDOW, int TEXTS = 1> void check() {
+    using Shape = AttentionStep<Number, LENGTH, QUERIES, KEYS, SIZE, WINDOW, TEXTS>;
     static Decoder<Shape, LENGTH> decoder;
     const int slots = Shape::slots;
     double worst = 0;
@@ -137,11 +144,12 @@ template <class Number, int LENGTH, int QUERIES, int KEYS, int SIZE, int WINDOW>
 }
 
 int main() {
-    check<float, 20, 2, 2, 16, 0>();    // one part
-    check<float, 150, 2, 1, 64, 0>();   // two, of which the second has nothing at first
-    check<float, 140, 6, 1, 20, 0>();   // a head that lanes do not divide, more queries than a pass
-    check<float, 300, 1, 1, 32, 130>(); // a window in two parts
-    check<Narrow, 270, 4, 2, 128, 0>(); // four parts
-    check<Narrow, 140, 2, 2, 8, 50>();  // a lane a position
-    check<Narrow, 40, 5, 1, 40, 0>();   // five lanes would be wanted
+    check<float, 20, 2, 2, 16, 0>();     // one part
+    check<float, 150, 2, 1, 64, 0>();    // two, of which the second has nothing at first
+    check<float, 140, 6, 1, 20, 0>();    // a head that lanes do not divide, more queries than a pass
+    check<float, 300, 1, 1, 32, 130>();  // a window in two parts
+    check<Narrow, 270, 4, 2, 128, 0>();  // four parts
+    check<Narrow, 140, 2, 2, 8, 50>();   // a lane a position
+    check<Narrow, 40, 5, 1, 40, 0>();    // five lanes would be wanted
+    check<Narrow, 270, 4, 2, 8, 0, 3>(); // three texts
 }

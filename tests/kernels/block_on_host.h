@@ -22,7 +22,7 @@
 using std::min;
 
 struct Index {
-    int x;
+    int x, y;
 };
 static Index threadIdx, blockIdx;
 static char handed[THREADS][8];

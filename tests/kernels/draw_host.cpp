@@ -18,6 +18,12 @@ static void atomicMin(int *at, int value) {
     *at = std::min(*at, value);
 }
 
+static unsigned atomicAdd(unsigned *count, unsigned more) {
+    const unsigned before = *count;
+    *count += more;
+    return before;
+}
+
 /* Of launches, which are none here. */
 struct Gate {
     static Gate of_launch() {
@@ -36,8 +42,13 @@ struct cudaLaunchAttribute {
         int programmaticStreamSerializationAllowed;
     } val;
 };
+struct dim3 {
+    dim3(unsigned, unsigned) {
+    }
+};
 struct cudaLaunchConfig_t {
-    unsigned gridDim, blockDim;
+    dim3 gridDim = {1, 1};
+    unsigned blockDim;
     cudaStream_t stream;
     cudaLaunchAttribute *attrs;
     int numAttrs;
@@ -69,50 +80,60 @@ int64_t mtc_sample(const MtcSampling *sampling, const double *scores, int64_t co
 void mtc_penalize(double penalty, const int32_t *token, size_t tokens, double *scores, int64_t count);
 }
 
-/* A vocabulary, of whose tokens the first ones may be drawn. */
-struct Text {
+/* A vocabulary, of whose tokens the first ones may be drawn; several texts at a time, or one. */
+struct Texts {
+    enum { EACH = 64 };
     MtcSampling sampling;
-    int64_t vocabulary, tokens, clock[MTC_CLOCKS] = {};
+    int64_t vocabulary, tokens, texts, clock[MTC_CLOCKS] = {};
     std::vector<float> prediction;
     std::vector<double> room;
     std::vector<unsigned char> seen;
-    std::vector<int32_t> token = {3, 1, 3}, drawn = std::vector<int32_t>(64);
+    std::vector<std::vector<int32_t>> text = std::vector<std::vector<int32_t>>(texts, {3, 1, 3});
+    std::vector<int32_t> drawn = std::vector<int32_t>(EACH * texts), last = std::vector<int32_t>(texts);
+    unsigned arrivals = 0;
 
-    Text(MtcSampling sampling, int64_t vocabulary, int64_t tokens)
-        : sampling(sampling), vocabulary(vocabulary), tokens(tokens), prediction(vocabulary), seen(vocabulary) {
-        for (int32_t one : token)
-            seen[one] = 1;
+    Texts(MtcSampling sampling, int64_t vocabulary, int64_t tokens, int64_t texts = 1)
+        : sampling(sampling), vocabulary(vocabulary), tokens(tokens), texts(texts), prediction(texts * vocabulary),
+          seen(texts * vocabulary) {
+        for (int64_t i = 0; i < texts; i++)
+            for (int32_t one : text[i])
+                seen[i * vocabulary + one] = 1;
     }
     void predict() {
         for (float &p : prediction)
             p = expf(6 * ((float)rand() / (float)RAND_MAX));
-        prediction[token.back()] *= 40; // likely again, unless there is a penalty
+        for (int64_t i = 0; i < texts; i++)
+            prediction[i * vocabulary + text[i].back()] *= 40; // likely again, unless there is a penalty
+    }
+    void run_tiles(void (*kernel)()) {
+        for (blockIdx.y = 0; blockIdx.y < texts; blockIdx.y++)
+            for (blockIdx.x = 0; blockIdx.x < current_drawing.tiles; blockIdx.x++)
+                run_block(kernel);
+        blockIdx.y = 0;
     }
     void draw_on_device() {
-        for (int tile = 0; tile < current_drawing.tiles; tile++) {
-            blockIdx.x = tile;
-            run_block(survey_predictions);
-        }
-        for (int tile = 0; tile < current_drawing.tiles; tile++) {
-            blockIdx.x = tile;
-            run_block(weigh_predictions);
-        }
-        blockIdx.x = 0;
-        run_block(choose_next);
+        run_tiles(survey_predictions);
+        run_tiles(weigh_predictions);
+        for (blockIdx.x = 0; blockIdx.x < texts; blockIdx.x++)
+            run_block(choose_next);
     }
-    int64_t draw_here() const {
+    int64_t draw_here(int64_t i) const {
         double sum = 0;
+        const float *predicted = prediction.data() + i * vocabulary;
         std::vector<double> scores(tokens);
-        for (int64_t i = 0; i < tokens; i++)
-            sum += prediction[i];
-        for (int64_t i = 0; i < tokens; i++)
-            scores[i] = log(prediction[i] / sum);
-        mtc_penalize(sampling.repetition_penalty, token.data(), token.size(), scores.data(), tokens);
-        return mtc_sample(&sampling, scores.data(), tokens, token.size(), 5);
+        for (int64_t k = 0; k < tokens; k++)
+            sum += predicted[k];
+        for (int64_t k = 0; k < tokens; k++)
+            scores[k] = log(predicted[k] / sum);
+        mtc_penalize(sampling.repetition_penalty, text[i].data(), text[i].size(), scores.data(), tokens);
+        return mtc_sample(&sampling, scores.data(), tokens, text[i].size(), 5 + i);
+    }
+    bool is_last(int64_t i, int32_t token) const {
+        return texts == 1 ? clock[MTC_TOKEN] == token : last[i] == token;
     }
     int others(int draws) {
         const int64_t tiles = (vocabulary + MTC_DRAWING_TILE - 1) / MTC_DRAWING_TILE;
-        room.resize(mtc_drawing_bytes(vocabulary, tiles) / sizeof(double));
+        room.resize(texts * mtc_drawing_bytes(vocabulary, tiles) / sizeof(double));
         current_drawing = {sampling.repetition_penalty,
                            sampling.temperature,
                            sampling.seed,
@@ -121,34 +142,42 @@ struct Text {
                            tiles,
                            tokens,
                            7,
-                           (int64_t)token.size(),
+                           (int64_t)text[0].size(),
                            prediction.data(),
                            room.data(),
                            seen.data(),
-                           drawn.data()};
+                           drawn.data(),
+                           texts,
+                           (int64_t)room.size() / texts,
+                           EACH,
+                           texts == 1 ? nullptr : last.data(),
+                           &arrivals};
         clock[MTC_POSITION] = 7;
         current_run.clock = clock;
         int wrong = 0;
         for (int n = 0; n < draws; n++) {
             predict();
             draw_on_device();
-            wrong += drawn[n] != draw_here() || clock[MTC_TOKEN] != drawn[n] || clock[MTC_POSITION] != 8 + n;
-            token.push_back(drawn[n]);
+            for (int64_t i = 0; i < texts; i++) {
+                const int32_t token = drawn[i * EACH + n];
+                wrong += token != draw_here(i) || !is_last(i, token) || clock[MTC_POSITION] != 8 + n;
+                text[i].push_back(token);
+            }
         }
         return wrong;
     }
 };
 
 int main() {
-    const int64_t sizes[][2] = {{65, 65}, {3000, 2500}, {5000, 900}};
+    const int64_t sizes[][3] = {{65, 65, 1}, {3000, 2500, 1}, {5000, 900, 1}, {3000, 2500, 3}};
     for (auto &size : sizes)
         for (double temperature : {0.0, 0.7, 1.0})
             for (double penalty : {1.0, 1.3}) {
                 MtcSampling sampling = {penalty, temperature, 0, 1, 0, 11};
                 const int draws = 6;
-                printf("%d %d\n", draws, Text(sampling, size[0], size[1]).others(draws));
+                printf("%d %d\n", draws, Texts(sampling, size[0], size[1], size[2]).others(draws));
             }
-    Text none({1, 1, 0, 1, 0, 11}, 70, 70);
+    Texts none({1, 1, 0, 1, 0, 11}, 70, 70);
     none.others(1);
     none.prediction[60] = NAN;
     none.draw_on_device();

@@ -15,4 +15,4 @@ def test_on_the_host(tmp_path):
     subprocess.run(["g++", "-std=c++17", "-O1", "-Wno-unknown-pragmas", *includes, "-o", tmp_path / "host", source, runtime, "-lm", "-ldl",
                     "-lpthread"], check=True)
     *drawn, none = subprocess.run([tmp_path / "host"], check=True, capture_output=True, text=True).stdout.splitlines()
-    assert drawn == ["6 0"] * 18 and none == "none -1"
+    assert drawn == ["6 0"] * 24 and none == "none -1"

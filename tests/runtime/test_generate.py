@@ -184,6 +184,22 @@ def test_the_graph_of_a_prompt(name, stage, mtc, tmp_path):
         assert np.allclose(found[cache], rows, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("stage", ["graph", "simple"])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_graph_of_several_texts(name, stage, mtc, tmp_path):
+    """What that of one text says of each."""
+    (tmp_path / "m.mt").write_text(model_of(MODELS[name], TEXT))
+    graphs, draw = parse(mtc(tmp_path / "m.mt", "--decode-batch", "4", f"--emit={stage}").stdout), np.random.default_rng(3)
+    leaves = {node.name: draw.normal(size=node.shape) for node in graphs["eval"] if node.op == "weight"}
+    window, caches = draw.integers(0, V, (4, T)), [{} for _ in range(5)]
+    for position in range(T):
+        place = {**leaves, "position": position}
+        found = evaluate(graphs["texts"], {**place, "tokens": window[:, position], "caches": caches[4]}).output
+        for text in range(4):
+            expected = evaluate(graphs["decode"], {**place, "token": window[text, position], "caches": caches[text]}).output
+            assert np.allclose(found[text], expected[0], rtol=1e-9, atol=1e-12)
+
+
 def test_without_a_cache_there_is_nothing_to_read(mtc, tmp_path):
     (tmp_path / "m.mt").write_text(model_of(MODELS["embedding"], TEXT))
     assert "prefill" not in parse(mtc(tmp_path / "m.mt", "--emit=graph").stdout)
@@ -350,6 +366,37 @@ def test_one_likeliest_token_is_greedy(trained):
 def test_gpu_draws_what_the_cpu_does(flags, trained, compile_model):
     program = compile_model(model_of(MODELS["two_layers"], TEXT), target="cuda")
     how = ("--prompt", "abc d", "--tokens", "70", "--seed", "3", *flags)
+    assert generate((program, trained[1]), *how) == generate(trained, *how)
+
+
+@pytest.fixture(scope="module")
+def together(compile_model):
+    """The same model, of which four texts are decoded at a time."""
+    return compile_model(model_of(MODELS["two_layers"], TEXT), "--decode-batch", "4")
+
+
+@pytest.mark.parametrize("flags", [(), ("--temperature", "0"), ("--top-k", "3"), ("--stop", "a"), ("--stop", "fg", "--stop", "é"),
+                                   ("--temperature", "0.7", "--repetition-penalty", "1.3"), ("--beams", "8", "--repetition-penalty", "1.2")])
+def test_texts_are_the_same_together(flags, trained, together):
+    """Those of a full window and behind it too; seven are four and three."""
+    how = ("--prompt", "abc d", "--tokens", "40", "--seed", "3", "--batch", "7", *flags)
+    assert generate((together, trained[1]), *how) == generate(trained, *how)
+
+
+def test_a_program_says_how_texts_are_made_together(trained, together, mtc):
+    how = ("--prompt", "ab", "--tokens", "3", "--batch", "5")
+    said = [program("generate", "--load", trained[1], *how).stderr for program in (trained[0], together)]
+    assert "these texts were made one after the other; several at a time: mtc" in said[0] and "--decode-batch 5" in said[0]
+    assert said[1].startswith("15 tokens in ") and "--decode-batch" not in said[1]
+    refused = mtc(ROOT / "models/mnist.mt", "--decode-batch", "2", "--emit=plan")
+    assert refused.returncode == USAGE and "--decode-batch is of models that generate text, which" in refused.stderr
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("flags", [(), ("--temperature", "0"), ("--top-k", "3"), ("--temperature", "0.7", "--repetition-penalty", "1.3")])
+def test_gpu_draws_texts_together(flags, trained, compile_model):
+    program = compile_model(model_of(MODELS["two_layers"], TEXT), "--decode-batch", "4", target="cuda")
+    how = ("--prompt", "abc d", "--tokens", "70", "--seed", "3", "--batch", "7", *flags)
     assert generate((program, trained[1]), *how) == generate(trained, *how)
 
 

@@ -230,6 +230,8 @@ def attend(node, packed):
 def attend_step(node, packed, cache, at):
     """Attention's row at one position: the others' keys and values are in the cache, and their queries do not matter."""
     width = int(node.attrs["heads"][0] * node.attrs["heads"][2])
+    if cache.ndim == 3:  # of each text
+        return np.concatenate([attend_step(node, row[None], own, at) for row, own in zip(packed, cache)])
     cache[at] = packed[0, 0, width:]
     queries = np.broadcast_to(packed[0, 0, :width], (at + 1, width))
     return attend(node, np.concatenate([queries, cache[:at + 1]], axis=1)[None])[:, -1:]
@@ -458,8 +460,8 @@ class Step:
             return np.float64(self.leaves[node.op])
         if node.op in ("position", "token"):
             return np.int64(self.leaves[node.op])
-        if node.op == "prompt":
-            return np.asarray(self.leaves["prompt"]).reshape(node.shape)
+        if node.op in ("prompt", "tokens"):
+            return np.asarray(self.leaves[node.op]).reshape(node.shape)
         if node.op == "cache":
             return self.leaves["caches"].setdefault(node.attrs["index"], np.full(node.shape, np.nan))
         if node.op == "examples":

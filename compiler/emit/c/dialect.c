@@ -179,6 +179,10 @@ static void decoding(Emitter *e, Writer *out) {
     write_run(plan_program(e->plan, e->module->decode), "decode", "", "0, 1, 0", out);
 }
 
+static void texts(Emitter *e, Writer *out) {
+    write_run(plan_program(e->plan, e->module->texts), "decode_texts", "", "0, 1, 0", out);
+}
+
 static void prefilling(Emitter *e, Writer *out) {
     write_run(plan_program(e->plan, e->module->prefill), "prefill", "", "0, 1, 0", out);
 }
@@ -433,6 +437,7 @@ const Dialect dialect_c = {
     .evaluation = evaluation,
     .measuring = measuring,
     .decoding = decoding,
+    .texts = texts,
     .prefilling = prefilling,
     .updating = updating,
     .watching = watching,

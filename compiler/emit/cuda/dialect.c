@@ -279,6 +279,8 @@ static void write_release(const Emitter *e, Writer *out) {
     write_line(out, "repeated.release();");
     if (e->module->decode)
         write_line(out, "token_graphs.release();");
+    if (e->module->texts)
+        write_line(out, "texts_graphs.release();");
     write_close(out, "}");
 }
 
@@ -290,6 +292,8 @@ static void step_section(Emitter *e, Writer *out) {
     if (e->module->decode)
         write_line(out, "static Tokens token_graphs; // the launches that decode one\n");
     write_buckets(e, out);
+    if (e->module->texts)
+        write_line(out, "static Tokens texts_graphs; // those that decode one of each text\n");
     if (plan_exchanges(e->plan))
         write_train_between(e, out);
     else if (shards)
@@ -365,6 +369,17 @@ static void decoding(Emitter *e, Writer *out) {
                     "\n"
                     "static const char *draw_tokens(const MtcRun *run, const MtcDrawing *drawing, int64_t count) {\n"
                     "    return token_graphs.draw<Decode>(run, drawing, count);\n"
+                    "}");
+}
+
+static void texts(Emitter *e, Writer *out) {
+    (void)e;
+    write_line(out, "\nstatic const char *decode_texts(const MtcRun *run) {\n"
+                    "    return texts_graphs.decode<Texts>(run);\n"
+                    "}\n"
+                    "\n"
+                    "static const char *draw_texts(const MtcRun *run, const MtcDrawing *drawing, int64_t count) {\n"
+                    "    return texts_graphs.draw<Texts>(run, drawing, count);\n"
                     "}");
 }
 
@@ -517,6 +532,7 @@ const Dialect dialect_cuda = {
     .evaluation = evaluation,
     .measuring = measuring,
     .decoding = decoding,
+    .texts = texts,
     .prefilling = prefilling,
     .updating = updating,
     .watching = watching,

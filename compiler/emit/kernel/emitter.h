@@ -111,11 +111,12 @@ struct Dialect {
     void (*tensors)(Emitter *e, Writer *out);
     /* The kernels of a program by phases. */
     void (*phases)(Emitter *e, const Program *program, Writer *out);
-    /* train, train_until, shuffle where it schedules, prepare, release; evaluate; measure; decode; prefill. */
+    /* train, train_until, shuffle where it schedules, prepare, release; evaluate; measure; decode; decode_texts; prefill. */
     void (*step)(Emitter *e, Writer *out);
     void (*evaluation)(Emitter *e, Writer *out);
     void (*measuring)(Emitter *e, Writer *out);
     void (*decoding)(Emitter *e, Writer *out);
+    void (*texts)(Emitter *e, Writer *out);
     void (*prefilling)(Emitter *e, Writer *out);
     void (*updating)(Emitter *e, Writer *out); /* of a batch in shards */
     void (*watching)(Emitter *e, Writer *out); /* what print(x) shows of the next step */

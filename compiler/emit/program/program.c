@@ -150,8 +150,9 @@ static void write_step(Emitter *e, Writer *out) {
 /* Sizes are known when everything that uses them has been written, kernels before what is above them. */
 static void write_file(Emitter *e, Writer *out) {
     Writer tensors = WRITER(e->arena), step = WRITER(e->arena), evaluation = WRITER(e->arena),
-           measuring = WRITER(e->arena), decoding = WRITER(e->arena), prefilling = WRITER(e->arena),
-           updating = WRITER(e->arena), watching = WRITER(e->arena), code = WRITER(e->arena);
+           measuring = WRITER(e->arena), decoding = WRITER(e->arena), texts = WRITER(e->arena),
+           prefilling = WRITER(e->arena), updating = WRITER(e->arena), watching = WRITER(e->arena),
+           code = WRITER(e->arena);
     for (int p = 0; p < e->plan->program_count; p++)
         make_functions(e, e->programs[p]);
     find_repeats(e);
@@ -165,6 +166,9 @@ static void write_file(Emitter *e, Writer *out) {
     if (e->module->decode)
         write_program(e, plan_program(e->plan, e->module->decode), "decoding: the scores of the token after a position",
                       e->dialect->decoding, &decoding);
+    if (e->module->texts)
+        write_program(e, plan_program(e->plan, e->module->texts), "decoding several texts at a position",
+                      e->dialect->texts, &texts);
     if (e->module->prefill)
         write_program(e, plan_program(e->plan, e->module->prefill),
                       "prefill: what a prompt leaves for the tokens behind it", e->dialect->prefilling, &prefilling);
@@ -184,6 +188,7 @@ static void write_file(Emitter *e, Writer *out) {
     write_all(&code, &evaluation);
     write_all(&code, &measuring);
     write_all(&code, &decoding);
+    write_all(&code, &texts);
     write_all(&code, &prefilling);
     write_all(&code, &watching);
 
@@ -239,6 +244,14 @@ static void claim_words_of_prefill(Emitter *e) {
         names_claim(&e->globals, words[k]);
 }
 
+static void claim_words_of_texts(Emitter *e) {
+    static const char *const words[] = {"texts",        "texts_phases", "texts_kernel", "texts_ends",
+                                        "Texts",        "TEXTS",        "TEXTS_PHASES", "TEXTS_SHARED",
+                                        "decode_texts", "draw_texts",   "texts_graphs", "cache_table"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        names_claim(&e->globals, words[k]);
+}
+
 /* In C++ a member of a type's name would hide it from the members behind. */
 static void take_types(Emitter *e) {
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
@@ -262,6 +275,8 @@ Emission *emit(const Module *module, const Plan *plan, const EmitOptions *option
         claim_words_of_parts(&e);
     if (module->watch)
         claim_words_of_watch(&e);
+    if (module->texts)
+        claim_words_of_texts(&e);
     if (module->prefill)
         claim_words_of_prefill(&e);
     if (module->quantized.count)

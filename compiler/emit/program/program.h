@@ -33,6 +33,7 @@ const Node *prediction(const Emitter *e);       /* of evaluation; NULL: none */
 
 /* ---- generation_tables.c: text that goes on from a prompt ---- */
 
+void write_caches(Emitter *e, Writer *out);     /* a table, where several texts are decoded at a time */
 void write_generation(Emitter *e, Writer *out); /* the model's members; or why there is none */
 
 /* ---- metric_tables.c: metrics over a set of examples ---- */

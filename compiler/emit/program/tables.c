@@ -546,6 +546,7 @@ void write_tables(Emitter *e, Writer *out) {
         write_prints(e, out);
     if (e->module->quantized.count)
         write_quantized(e, out);
+    write_caches(e, out);
     write_blank(out);
     write_open(out, "const MtcModel mtc_model = {");
     write_what(e, out);
@@ -565,6 +566,8 @@ void write_tables(Emitter *e, Writer *out) {
         write_line(out, ".decode = decode,%s", e->dialect->schedules ? "\n.draw_tokens = draw_tokens," : "");
     if (e->module->prefill)
         write_line(out, ".prefill = prefill,");
+    if (e->module->texts)
+        write_line(out, ".decode_texts = decode_texts,%s", e->dialect->schedules ? "\n.draw_texts = draw_texts," : "");
     write_line(out, ".run_kernel = run_kernel,");
     write_line(out, ".prepare = prepare,\n.release = release,");
     if (e->module->shards)
