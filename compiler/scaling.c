@@ -197,7 +197,7 @@ void scaling_print(const Plan *plan, const Links *links, Text *out) {
         text_printf(out,
                     "  each GPU has a shard of %lld examples: the batch grows with the GPUs; --shards N keeps it\n",
                     (long long)module->batch);
-    text_printf(out, "  a shard %s, an update %s, then sums of %s: nothing goes on meanwhile\n",
+    text_printf(out, "  a shard %s, an update %s, then sums of %s: as if nothing went on meanwhile\n",
                 seconds_text(out->arena, s.shard), seconds_text(out->arena, s.update), size_text(out->arena, s.sums));
     print_links(links, out);
     text_printf(out, "\n  %5s %6s %10s %11s %11s %11s %11s %11s %13s %11s\n", "GPUs", "hosts", "examples", "work",
