@@ -257,9 +257,10 @@ typedef struct MtcPeers {
     size_t offset, bytes;       /* of the model's sums, in the arena */
     char *arena[MTC_MAX_PEERS]; /* of each rank */
     char *words[MTC_MAX_PEERS]; /* MTC_PEER_BYTES of each, at first 0: who has come how far */
-    char *room[MTC_MAX_PEERS];  /* of each, for what others send it: twice MTC_MAIL_BYTES of each rank; parts of buckets */
-    int *lost;                  /* memory of the host: 1 + the rank that was waited for in vain */
-    long long patience;         /* nanoseconds that a rank waits for another */
+    char *
+        room[MTC_MAX_PEERS]; /* of each, for what others send it: twice MTC_MAIL_BYTES of each rank; parts of buckets */
+    int *lost;               /* memory of the host: 1 + the rank that was waited for in vain */
+    long long patience;      /* nanoseconds that a rank waits for another */
 } MtcPeers;
 
 /* Before phase `phase` of a training step, what `count` reals at `offset` of the arena are in all shards of the batch is added up, and all
