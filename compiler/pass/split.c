@@ -94,6 +94,46 @@ static Node *split_reduction(Graph *g, Node *n, const Machine *machine) {
     return graph_reshape(g, graph_reduce(g, n->op->name, inner, 1u << 0), &n->type);
 }
 
+/* ---- a row that is alone ---- */
+
+static Node *piece(Graph *g, Node *row, int64_t from, int64_t length) {
+    const Type type = type_make(row->type.dtype, false, 1, &length);
+    Attr attr = attr_shape(&type);
+    attr.offset[0] = from;
+    return graph_node(g, "slice", attr, 1, &row);
+}
+
+/* What folds two results of the reduction into one; NULL: nothing that is known here. */
+static const char *fold_of_two(const Node *n) {
+    return op_adds(n->op) ? "add" : !strcmp(n->op->name, "max") ? "maximum" : NULL;
+}
+
+/* Of the only row, all that is folded. */
+static bool is_lone_row(const Node *n) {
+    const Type *in = n->op->cls == OP_REDUCE ? &n->in[0]->type : NULL;
+    return in && in->rank && n->attr.axes == 1u << (in->rank - 1) && in->dim[in->rank - 1] == type_elements(in);
+}
+
+/* The scores of the only token that is decoded: one block would read them alone. They are folded in pieces, and what is left over. */
+static Node *split_lone_row(Graph *g, Node *n) {
+    enum { PIECE = 256 };
+    const int64_t length = is_lone_row(n) ? type_elements(&n->in[0]->type) : 0, pieces = length / PIECE;
+    const char *fold = length < LONG_SUM ? NULL : fold_of_two(n);
+    if (!fold)
+        return NULL;
+    const Type flat = type_make(n->type.dtype, false, 1, &length);
+    const Type rows = type_make(n->type.dtype, false, 2, (int64_t[]){pieces, PIECE});
+    Node *row = graph_reshape(g, n->in[0], &flat), *whole = piece(g, row, 0, pieces * PIECE);
+    Node *inner = graph_reduce(g, n->op->name, graph_reshape(g, whole, &rows), 1u << 1);
+    Node *result = graph_reduce(g, n->op->name, inner, 1u << 0);
+    inner->hint = "partial";
+    if (length > pieces * PIECE) {
+        Node *rest = piece(g, row, pieces * PIECE, length - pieces * PIECE);
+        result = op2(g, fold, result, graph_reduce(g, n->op->name, rest, 1u << 0));
+    }
+    return graph_reshape(g, result, &n->type);
+}
+
 /* ---- products over the batch ---- */
 
 static double larger(double a, double b) {
@@ -176,7 +216,8 @@ static Node *split_product(Graph *g, Node *n, const Machine *machine) {
 
 static Node *split_node(Graph *g, Node *n, const void *context) {
     const Machine *machine = context;
-    Node *split = split_windows(g, n, machine);
+    const bool decodes = machine->blocks && g == g->module->decode;
+    Node *split = decodes ? split_lone_row(g, n) : split_windows(g, n, machine);
     split = split ? split : split_reduction(g, n, machine);
     return split || !machine->blocks ? split : split_product(g, n, machine);
 }

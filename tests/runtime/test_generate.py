@@ -307,6 +307,21 @@ def test_decodes_what_it_evaluates(target, flags, mtc, tmp_path):
     assert np.allclose(model.prompted(first, 3000), expected[-1], rtol=tolerance, atol=tolerance * 1e-2)
 
 
+def decoding_of(mtc, folder, *flags):
+    """What a GPU runs for a token of the wide model."""
+    text = model_of(WIDE, 'tokens("tokens.bin")').replace("class[19]", "class[3000]")
+    (folder / "m.mt").write_text(text)
+    done = mtc(folder / "m.mt", "--emit=cu", "--arch", "sm_90a", "-o", folder / "m.cu", *flags)
+    assert done.returncode == 0, done.stderr
+    return (folder / "m.cu").read_text().split("// ---- decoding")[1]
+
+
+def test_the_scores_of_a_token_are_folded_in_pieces(mtc, tmp_path):
+    decoding = decoding_of(mtc, tmp_path)
+    assert "decode_prediction_partial_tiles = divide_up(11, Warp::rows)" in decoding  # 11 pieces of 256, and what is left over
+    assert "j < 184" in decoding
+
+
 # ---- text ----
 
 
