@@ -10,6 +10,7 @@
 #include "op/reference.h"
 #include "options.h"
 #include "pass/abreast.h"
+#include "pass/copies.h"
 #include "pass/decode.h"
 #include "pass/layout.h"
 #include "pass/precision.h"
@@ -308,6 +309,8 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
     const Aim aim = target->compiler->aim(c->diag, o->arch, !prints(o));
     if (!aim.machine)
         return EXIT_TOOL;
+    if (module->decode && aim.machine->blocks)
+        copy_weights(module->decode);
     split_graphs(module, aim.machine);
     verify_graphs(module, "split");
     if (wanted(c, "split", EMIT_SPLIT))

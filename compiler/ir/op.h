@@ -84,7 +84,8 @@ typedef enum Table {
     TABLE_KNOB,
     TABLE_REPORT,
     TABLE_KEPT,
-    TABLE_PRINTED
+    TABLE_PRINTED,
+    TABLE_LAST /* of no rows: what is made once for many runs */
 } Table;
 
 /* Index expressions of a view: from the index of an element of the result to that of the operand, an expression per axis. `guard`, when it is set, is a condition under which the operand is read at all (else the result

@@ -15,7 +15,8 @@ static int table_rows(const Module *module, Table table) {
                         [TABLE_KNOB] = module->knobs.count,
                         [TABLE_REPORT] = module_report_columns(module),
                         [TABLE_KEPT] = module->kept.count,
-                        [TABLE_PRINTED] = module->printed.count};
+                        [TABLE_PRINTED] = module->printed.count,
+                        [TABLE_LAST] = INT32_MAX};
     return rows[table];
 }
 

@@ -374,6 +374,15 @@ const OpDef op_keep = {
     .infer = infer_as_input,
 };
 
+const OpDef op_last = {
+    .name = "last",
+    .cls = OP_ROOT,
+    .arity = 1,
+    .table = TABLE_LAST,
+    .doc = "Decoding computes this at position 0, and has it at those that follow.",
+    .infer = infer_as_input,
+};
+
 const OpDef op_show = {
     .name = "show",
     .cls = OP_ROOT,

@@ -147,6 +147,8 @@ static bool copies_field(const Kernel *kernel) {
 /* Why n does not join the kernel; where it does, the kernel's rows are those that n needs. */
 static Apart apart(Fusion *f, Kernel *kernel, Node *n) {
     Node *leaf = f->program->assigned[n->id];
+    if (f->lasts[kernel->nodes.at[0]->id] || f->lasts[n->id])
+        return APART_MEMORY;
     if (kernel->cls == KERNEL_CALL || copies_field(kernel))
         return kernel->cls == KERNEL_CALL ? APART_FROM_CALL : APART_FROM_COPY;
     if (leaf && !may_overwrite(f, kernel, n, leaf))
@@ -274,7 +276,7 @@ static void place(Fusion *f, Node *n) {
         return;
     bool wide = n->op->cls == OP_CONTRACT && !product_is_thin(n);
     Kernel *latest = wide ? NULL : latest_producer(f, n);
-    if (!latest && may_lack_home(f, n))
+    if (!latest && may_lack_home(f, n) && !f->lasts[n->id])
         return;
     const Apart why = latest ? apart(f, latest, n) : APART_FIRST;
     bool joins = why == JOINS;
@@ -293,6 +295,7 @@ static void place_root(Fusion *f, Node *root) {
     ENSURE(value->op->cls != OP_LEAF && !(value->op->cls == OP_CALL && root->inputs == 2));
     fusion_in_memory(f, value);
     VEC_PUSH(f->arena, &f->home[value->id]->roots, root);
+    f->home[value->id]->lasts |= root->op->table == TABLE_LAST;
     f->root_value[value->id] = true;
 }
 
@@ -342,6 +345,15 @@ static bool *factors(const Graph *g) {
     return factor;
 }
 
+/* By node id: it is made once, by a kernel of its own, for many runs of the program. */
+static bool *lasting(const Graph *g) {
+    bool *lasts = NEW_ARRAY(g->arena, bool, g->nodes.count);
+    for (int i = 0; i < g->roots.count; i++)
+        if (g->roots.at[i]->op->table == TABLE_LAST)
+            lasts[g->roots.at[i]->in[0]->id] = true;
+    return lasts;
+}
+
 static Sources *readers_of_all(const Graph *g) {
     Sources *readers = NEW_ARRAY(g->arena, Sources, g->nodes.count);
     for (int i = 0; i < g->nodes.count; i++)
@@ -383,6 +395,7 @@ Program *fuse(Graph *graph, const Machine *machine) {
                 .root_value = NEW_ARRAY(arena, bool, graph->nodes.count),
                 .readers = readers_of_all(graph),
                 .factor = factors(graph),
+                .lasts = lasting(graph),
                 .visit = NEW_ARRAY(arena, int, graph->nodes.count),
                 .elsewhere = NEW_ARRAY(arena, int, graph->nodes.count)};
     find_assigned(program);

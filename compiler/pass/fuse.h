@@ -21,6 +21,7 @@ typedef struct Fusion {
     int placed;       /* nodes, the first so many, that are in kernels or need none */
     bool *root_value; /* a root carries it out */
     Sources *readers; /* of each node */
+    bool *lasts;      /* it is made once for many runs */
     bool *factor;     /* a product reads it: sums over it may ride along (ride.c) */
     int *visit;       /* the last walk that came to the node, so that each comes to it once */
     int *elsewhere;   /* ... at another element than its own */

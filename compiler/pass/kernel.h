@@ -161,6 +161,7 @@ struct Kernel {
     int64_t tiles;
     double flops, bytes; /* per step: arithmetic, and memory traffic if every buffer is touched once */
     int phase;
+    bool lasts; /* what it makes is made once for many runs, in the program's first phase */
 };
 
 typedef struct Phase {
@@ -185,6 +186,7 @@ typedef struct Program {
     const char *prefix;     /* as graph_kind has it */
     VEC(Kernel *) kernels;
     VEC(Phase) phases;
+    int once;            /* so many first phases make what lasts from run to run */
     Schedule schedule;   /* resolved */
     int64_t grid;        /* PERSISTENT: blocks */
     double estimate[3];  /* seconds per step under each schedule (index: Schedule) */

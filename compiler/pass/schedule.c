@@ -27,9 +27,15 @@ static bool raise_levels(Program *program, Kernel *kernel) {
     return raised;
 }
 
+static void forget_levels(Program *program) {
+    for (int i = 0; i < program->kernels.count; i++)
+        program->kernels.at[i]->phase = 0;
+}
+
 /* Longest path. Overwrites may point backwards in the order of kernels, so levels are raised until none changes. */
 static int assign_levels(Program *program) {
     int count = program->kernels.count, deepest = 0;
+    forget_levels(program);
     for (bool changed = true; changed;) {
         changed = false;
         for (int i = 0; i < count; i++) {
@@ -92,8 +98,18 @@ static void put_in_order(Phase *phase, const Machine *machine) {
     }
 }
 
+/* What lasts is made in a phase of its own, before all else. Returns how many levels there are. */
+static int put_first_what_lasts(Program *program, int levels) {
+    program->once = 0;
+    for (int i = 0; i < program->kernels.count; i++)
+        program->once |= program->kernels.at[i]->lasts;
+    for (int i = 0; i < program->kernels.count && program->once; i++)
+        program->kernels.at[i]->phase += !program->kernels.at[i]->lasts;
+    return levels + program->once;
+}
+
 static void make_phases(Program *program) {
-    int levels = assign_levels(program);
+    int levels = put_first_what_lasts(program, assign_levels(program));
     program->phases.count = 0;
     for (int level = 0; level < levels; level++) {
         Phase phase = {0};

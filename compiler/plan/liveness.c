@@ -10,7 +10,7 @@ static bool is_report(const Node *root) {
 }
 
 static bool is_output(const Node *root) {
-    return root->op->table == TABLE_KEPT || root->op->table == TABLE_PRINTED ||
+    return root->op->table == TABLE_KEPT || root->op->table == TABLE_PRINTED || root->op->table == TABLE_LAST ||
            (root->op->table == TABLE_NONE && root->inputs == 1);
 }
 

@@ -19,9 +19,10 @@ static const char *set_place(MtcSession *session, int64_t position, int32_t toke
     return mtc_upload(session->clock + MTC_POSITION, place, sizeof place);
 }
 
-static int decode_token(MtcSession *session, int64_t position, int32_t token, float *scores) {
+static int decode_token(MtcSession *session, int64_t position, int32_t token, bool begins, float *scores) {
     const MtcModel *model = session->model;
     MtcRun run = mtc_run(session, &session->batch, session->evaluation);
+    run.begins = begins;
     const char *error = set_place(session, position, token);
     error = error ? error : mtc_model_decode(model, &run);
     if (!error && scores)
@@ -40,7 +41,7 @@ int mtc_decode(MtcSession *session, int64_t position, int32_t token, float *scor
         return mtc_fail(&session->fault, MTC_USAGE,
                         "token %d at position %lld: there are %lld tokens and %lld positions", (int)token,
                         (long long)position, (long long)model->vocabulary, (long long)model->context);
-    return decode_token(session, position, token, scores);
+    return decode_token(session, position, token, position == 0, scores);
 }
 
 /* ---- sequences ---- */
@@ -88,8 +89,10 @@ int mtc_decoder_enter(MtcDecoder *decoder, bool *kept) {
     int code = mtc_enter(session);
     decoder->calls = session->calls;
     decoder->step = session->at.step;
-    if (!*kept)
+    if (!*kept) {
         decoder->position = 0;
+        decoder->made = false;
+    }
     return code;
 }
 
@@ -126,6 +129,7 @@ static int prefill_cache(MtcDecoder *decoder, const int32_t *token, int64_t coun
     const char *error = mtc_upload(session->arena + model->prompt_offset, prompt, bytes);
     error = error ? error : mtc_model_prefill(model, &run);
     free(prompt);
+    decoder->made = false;
     return mtc_device_fault(session, error, "reading a prompt");
 }
 
@@ -138,7 +142,9 @@ static int fill_cache(MtcDecoder *decoder, const MtcSequence *sequence, int64_t 
     int code = at < at_once ? prefill_cache(decoder, token, at_once) : 0;
     for (at = at < at_once ? at_once : at; at < end && !code; at++) {
         decoder->cached[at] = token[at];
-        code = decode_token(decoder->session, at, token[at], at + 1 == count ? decoder->prediction : NULL);
+        code = decode_token(decoder->session, at, token[at], !decoder->made,
+                            at + 1 == count ? decoder->prediction : NULL);
+        decoder->made = !code;
     }
     decoder->position = code ? 0 : at;
     decoder->at_once = at_once;
@@ -161,6 +167,7 @@ int mtc_decoder_fill_text(MtcDecoder *decoder, const MtcSequence *sequence, int6
         error = mtc_copy(session->arena + cache->texts_offset + own, session->arena + cache->offset,
                          (size_t)positions * cache->row_bytes);
     }
+    decoder->made = false; /* the program of the texts comes */
     return code ? code : mtc_device_fault(session, error, "generating");
 }
 
@@ -225,9 +232,11 @@ static const char *draw(MtcDecoder *decoder, const MtcSequence *sequence, const 
     const char *error = make_room_for_draws(decoder);
     const MtcDrawing drawing = drawing_of(decoder, sequence, draws);
     MtcRun run = mtc_run(session, &session->batch, session->evaluation);
+    run.begins = !decoder->made;
     error = error ? error : upload_seen(decoder, sequence, &drawing);
     error = error ? error : set_place(session, decoder->position, sequence->token.at[sequence->token.count - 1]);
     error = error ? error : mtc_model_draw_tokens(session->model, &run, &drawing, (int64_t)drawn->count);
+    decoder->made = !error;
     return error ? error : mtc_download(drawn->at, drawing.drawn, drawn->count * sizeof *drawn->at);
 }
 

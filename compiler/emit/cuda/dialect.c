@@ -362,14 +362,20 @@ static void measuring(Emitter *e, Writer *out) {
 }
 
 static void decoding(Emitter *e, Writer *out) {
-    (void)e;
-    write_line(out, "\nstatic const char *decode(const MtcRun *run) {\n"
-                    "    return token_graphs.decode<Decode>(run);\n"
-                    "}\n"
-                    "\n"
-                    "static const char *draw_tokens(const MtcRun *run, const MtcDrawing *drawing, int64_t count) {\n"
-                    "    return token_graphs.draw<Decode>(run, drawing, count);\n"
-                    "}");
+    const int once = launches_that_last(e, plan_program(e->plan, e->module->decode));
+    const char *step = arena_printf(e->arena, once ? "Decode, %d" : "Decode", once);
+    write_blank(out);
+    if (once)
+        write_remark(out, "phase 1 is launched at position 0 alone: what it computes of weights stays");
+    write_line(out,
+               "static const char *decode(const MtcRun *run) {\n"
+               "    return token_graphs.decode<%s>(run);\n"
+               "}\n"
+               "\n"
+               "static const char *draw_tokens(const MtcRun *run, const MtcDrawing *drawing, int64_t count) {\n"
+               "    return token_graphs.draw<%s>(run, drawing, count);\n"
+               "}",
+               step, step);
 }
 
 static void texts(Emitter *e, Writer *out) {

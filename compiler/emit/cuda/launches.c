@@ -495,6 +495,13 @@ void write_launches(Emitter *e, const Program *program, Writer *out) {
     write_step_type(e, program->prefix, first, end, out);
 }
 
+int launches_that_last(const Emitter *e, const Program *program) {
+    int count = 0;
+    for (int k = 0; k < e->launches.count; k++)
+        count += e->launches.at[k].program == program && e->launches.at[k].phase < program->once;
+    return count;
+}
+
 /* ---- kernels alone ---- */
 
 /* The kernel at a place of a group of the launch. */

@@ -8,6 +8,8 @@
 void find_launches(Emitter *e);
 /* The functions of a program's launches, and its type: "using Train = Step<...>;". */
 void write_launches(Emitter *e, const Program *program, Writer *out);
+/* How many the program's first ones are that make what lasts from run to run. */
+int launches_that_last(const Emitter *e, const Program *program);
 /* Which launch each kernel of the training step is in, and where. */
 void write_parts(Emitter *e, Writer *out);
 

@@ -1,0 +1,71 @@
+/* To decode a token is to read all weights once. Where products are in 16 bits, evaluation multiplies with weights of 16 bits, so
+ * decoding does, by copies of half the bytes. They last from token to token:
+ *
+ *     sum over k of x[k] * w[n, k]      ->      last(to_bf16(w)),  sum over k of x[k] * to_float(to_bf16(w))[n, k]
+ *
+ * What has the root `last` is computed at position 0, and stays in memory that nothing else of the program has. */
+#include "pass/copies.h"
+
+#include "ir/op.h"
+
+enum { LEAST_COPIED = 1 << 16 }; /* numbers of a weight: fewer come from a cache */
+
+typedef struct Copying {
+    Graph *g;
+    DType dtype;
+    Node **copy; /* by node id: the weight in 16 bits, as floats, or NULL */
+} Copying;
+
+static Node *copied(Copying *c, Node *weight) {
+    const DTypeInfo *info = &dtype_info[c->dtype];
+    if (c->copy[weight->id])
+        return c->copy[weight->id];
+    graph_at(c->g, weight->src);
+    const char *name = weight->name ? arena_printf(c->g->arena, "%s.%s", weight->name, info->name) : NULL;
+    Node *narrow = graph_name(op1(c->g, info->rounding, weight), name);
+    graph_node(c->g, "last", (Attr){0}, 1, &narrow);
+    return c->copy[weight->id] = op1(c->g, "to_float", narrow);
+}
+
+static bool is_view(const Node *n) {
+    return n->op->cls == OP_VIEW && !(n->op->flags & OP_LOOKUP);
+}
+
+/* The matrix that a factor is a view of; NULL: it is none of that size. */
+static Node *matrix_of(Node *factor) {
+    while (is_view(factor))
+        factor = factor->in[0];
+    bool matrix = factor->op->table == TABLE_WEIGHT && factor->type.rank == 2 && factor->type.dtype == DT_F32;
+    return matrix && type_elements(&factor->type) >= LEAST_COPIED ? factor : NULL;
+}
+
+/* The same views of the copy. */
+static Node *views_of_copy(Copying *c, Node *factor) {
+    if (!is_view(factor))
+        return copied(c, factor);
+    Node *below = views_of_copy(c, factor->in[0]);
+    graph_at(c->g, factor->src);
+    return graph_node(c->g, factor->op->name, factor->attr, 1, &below);
+}
+
+/* What a sum adds up, where that is products of two factors; NULL: it is something else. */
+static Node *products_of(const Node *n) {
+    if (n->op->cls != OP_REDUCE || !op_adds(n->op))
+        return NULL;
+    Node *terms = n->in[0];
+    while (terms->op->flags & OP_CONTIGUOUS)
+        terms = terms->in[0];
+    return terms->op->cls == OP_MAP && !strcmp(terms->op->name, "mul") ? terms : NULL;
+}
+
+void copy_weights(Graph *g) {
+    const int count = g->nodes.count;
+    Copying c = {g, precision_dtype(g->module->precision), NEW_ARRAY(g->arena, Node *, count)};
+    for (int i = 0; i < count && dtype_is_narrow(c.dtype); i++) {
+        Node *products = products_of(g->nodes.at[i]);
+        for (int k = 0; products && k < products->inputs; k++)
+            if (matrix_of(products->in[k]))
+                products->in[k] = views_of_copy(&c, products->in[k]);
+    }
+    graph_compact(g);
+}
