@@ -161,7 +161,8 @@ struct Kernel {
     int64_t tiles;
     double flops, bytes; /* per step: arithmetic, and memory traffic if every buffer is touched once */
     int phase;
-    bool lasts; /* what it makes is made once for many runs, in the program's first phase */
+    bool lasts;   /* what it makes is made once for many runs, in the program's first phase */
+    bool in_each; /* its row, which only kernels of its phase read, is computed by each of their blocks for itself */
 };
 
 typedef struct Phase {

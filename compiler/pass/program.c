@@ -41,7 +41,7 @@ static bool comes_before(const Program *program, const Kernel *reader, const Nod
     if (buffer->op->flags & OP_BUFFER)
         return true;
     const Kernel *producer = program_producer(program, buffer);
-    return producer && producer->phase < reader->phase;
+    return producer && producer->phase + !producer->in_each <= reader->phase;
 }
 
 static void verify_kernel(const Program *program, const Kernel *kernel) {

@@ -28,8 +28,10 @@ static bool raise_levels(Program *program, Kernel *kernel) {
 }
 
 static void forget_levels(Program *program) {
-    for (int i = 0; i < program->kernels.count; i++)
+    for (int i = 0; i < program->kernels.count; i++) {
         program->kernels.at[i]->phase = 0;
+        program->kernels.at[i]->in_each = false;
+    }
 }
 
 /* Longest path. Overwrites may point backwards in the order of kernels, so levels are raised until none changes. */
@@ -65,7 +67,7 @@ static void balance(Phase *phase, const Machine *machine) {
     for (int i = 0; i < phase->kernels.count; i++) {
         double own = kernel_seconds(phase->kernels.at[i], machine);
         longest = own > longest ? own : longest;
-        phase->tiles += phase->kernels.at[i]->tiles;
+        phase->tiles += phase->kernels.at[i]->in_each ? 0 : phase->kernels.at[i]->tiles;
     }
     if (machine->blocks)
         shrink(phase, longest, machine);
@@ -108,8 +110,69 @@ static int put_first_what_lasts(Program *program, int levels) {
     return levels + program->once;
 }
 
+/* ---- rows that each block computes for itself ---- */
+
+/* The only kernel of the level; NULL: there are several. */
+static Kernel *only_kernel(const Program *program, int level) {
+    Kernel *only = NULL;
+    for (int i = 0; i < program->kernels.count; i++) {
+        Kernel *kernel = program->kernels.at[i];
+        if (kernel->phase == level && only)
+            return NULL;
+        only = kernel->phase == level ? kernel : only;
+    }
+    return only;
+}
+
+/* A short row that is no result, such as a norm's. */
+static bool is_short_row(const Kernel *kernel) {
+    enum { MOST_BYTES = 64 * 1024 };
+    return kernel->cls == KERNEL_LOOP && kernel->rows == 1 && !kernel->held && kernel->stores.count == 1 &&
+           kernel->roots.count == 0 && kernel->bytes <= MOST_BYTES;
+}
+
+/* Of the level, all kernels read the value, and nobody else does; they are loops over rows, in one launch, of no more tiles than
+ * are at work at a time. */
+static bool read_by_level(const Program *program, const Node *value, int level) {
+    int readers = 0, longs = 0;
+    int64_t tiles = 0;
+    for (int i = 0; i < program->kernels.count; i++) {
+        const Kernel *kernel = program->kernels.at[i];
+        if (kernel_reads(kernel, value) != (kernel->phase == level))
+            return false;
+        if (kernel->phase == level && (kernel->cls != KERNEL_LOOP || kernel->held))
+            return false;
+        readers += kernel->phase == level;
+        longs += kernel->phase == level && kernel_is_long(kernel, program->machine);
+        tiles += kernel->phase == level ? kernel->tiles : 0;
+    }
+    if (readers > 1 && longs)
+        return false;
+    return readers > 0 && tiles <= program->machine->multiprocessors * (int64_t)program->machine->most_blocks;
+}
+
+static bool may_be_in_each(const Program *program, const Kernel *kernel) {
+    return kernel && is_short_row(kernel) && read_by_level(program, kernel->stores.at[0], kernel->phase + 1);
+}
+
+/* Where one token is decoded, a launch takes longer than such a row does. */
+static int join_short_rows(Program *program, int levels) {
+    for (int level = 0; level + 1 < levels; level++) {
+        Kernel *kernel = only_kernel(program, level);
+        if (!may_be_in_each(program, kernel))
+            continue;
+        for (int i = 0; i < program->kernels.count; i++)
+            program->kernels.at[i]->phase -= program->kernels.at[i]->phase > level;
+        kernel->in_each = true;
+        levels--;
+    }
+    return levels;
+}
+
 static void make_phases(Program *program) {
     int levels = put_first_what_lasts(program, assign_levels(program));
+    if (program->machine->blocks && program->graph == program->graph->module->decode)
+        levels = join_short_rows(program, levels);
     program->phases.count = 0;
     for (int level = 0; level < levels; level++) {
         Phase phase = {0};

@@ -12,7 +12,7 @@
 #include <cuda_pipeline.h>
 
 /* Bytes of shared memory: what a tile needs, and behind that a row. */
-template <class T> constexpr int with_row(int needed, int numbers) {
+template <class T> __host__ __device__ constexpr int with_row(int needed, int numbers) {
     return (needed + PACK_BYTES - 1) / PACK_BYTES * PACK_BYTES + numbers * (int)sizeof(T);
 }
 
@@ -43,6 +43,32 @@ __device__ void hold_row(const T *from, char *shared, int wanted, const Stages &
     T *row = (T *)(shared + wanted - N * sizeof(T));
     copy_row<N>(row, from);
     stages((const T *)row);
+}
+
+/* ---- rows that come ahead of a gate ---- */
+
+/* Bytes of those of a tile. */
+template <class Team, class T> constexpr int rows_bytes(int columns) {
+    return Team::rows * columns * (int)sizeof(T);
+}
+
+/* The rows of a matrix that the tile's teams read, each its own, come to shared memory, a whole number of packs in each. Returns where the
+ * matrix would begin if it lay there. */
+template <class Team, class T> __device__ T *bring_rows(T *matrix, int tile, int rows, int columns, char *shared) {
+    constexpr int each = PACK_BYTES / sizeof(T);
+    const int first = tile * Team::rows, count = rows - first < Team::rows ? rows - first : Team::rows;
+    const T *from = matrix + (long long)first * columns;
+    T *to = (T *)shared;
+    for (int j = each * threadIdx.x; j < count * columns; j += each * THREADS)
+        __pipeline_memcpy_async(to + j, from + j, PACK_BYTES);
+    __pipeline_commit();
+    return to - (long long)first * columns;
+}
+
+/* All that the block has brought is there. */
+static inline __device__ void await_rows() {
+    __pipeline_wait_prior(0);
+    __syncthreads();
 }
 
 #endif

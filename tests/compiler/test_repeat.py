@@ -178,7 +178,7 @@ def places_visited(source):
         body = re.search(rf"^static __device__ void {name}\(.*?^}}", source, re.M | re.S).group()
         table = re.search(rf" {name}_places(?:\[\d+\]\[\d+\] = \{{|\(\{{)\n(.*?)\n}}", source, re.S)
         rows = [numbers(row) for row in re.findall(r"\{(.*?)\}", table[1])] if table else []
-        for function, place in re.findall(r"(\w+)_tensors\(t, (.*?)\)", body, re.S):
+        for function, place in re.findall(r"(\w+)_tensors(?: own)?\(t, (.*?)\)", body, re.S):
             counted = re.search(rf"(?:{name}_tiles =|<Tensors, {name},)[^;]*?(\d+) \* {function}_tiles", source)
             tiles = counted if "tile /" in place else None
             first = eval(re.sub(r"(^| \+ )tile / \w+", "", place) or "0",

@@ -32,6 +32,7 @@
 
 #include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
 #include "cuda/gather.cuh"   // the gradient of a table that was looked up
+#include "cuda/hold.cuh"     // rows that are read from shared memory
 #include "cuda/math.cuh"     // relu, sigmoid ...
 #include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
 #include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once

@@ -329,6 +329,15 @@ def test_products_of_a_token_read_copies_of_weights_in_16_bits(mtc, tmp_path):
     assert "token_graphs.decode<Decode>(run)" in decoding_of(mtc, tmp_path)
 
 
+def test_a_launch_of_a_token_does_what_it_can_ahead_of_its_gate(mtc, tmp_path):
+    """Weights come to shared memory; a norm's row, which is short, is computed by each block that reads it."""
+    decoding = decoding_of(mtc, tmp_path, "--precision", "bf16")
+    assert "bring_rows<Warp>(" in decoding and "await_rows();" in decoding
+    norm, product = decoding.split("own.decode_to_m_add = row;\n    own.decode_m_1_weight_bf16 =", 1)
+    assert "decode_to_m(own, shared, gate);" in norm
+    assert product.index("compute_row();") < product.index("await_rows();") < product.index("decode_to_m_2(own, tile, shared, gate);")
+
+
 # ---- text ----
 
 

@@ -60,7 +60,7 @@ void write_lambda(Writer *out, const char *head, const Writer *lines) {
 
 /* ---- launch shapes ---- */
 
-static const char *team_name(Emitter *e, const Kernel *kernel) {
+const char *team_name(Emitter *e, const Kernel *kernel) {
     static const char *const names[] = {
         [TEAM_THREAD] = "Thread", [TEAM_WARP] = "Warp", [TEAM_HALF] = "Half", [TEAM_BLOCK] = "Whole"};
     if (kernel->team == TEAM_COLUMN)
@@ -200,7 +200,7 @@ static void includes(Emitter *e, Writer *out) {
         {"cuda/shard.cuh", "the shards of a batch, and their sums", shards},
         {"cuda/among.cuh", "their sums over several GPUs of a host", shards},
         {"cuda/part.cuh", "the elements of this process, of those that several share", e->plan->flat.bytes > 0},
-        {"cuda/hold.cuh", "rows that are read from shared memory", has_kernel(e, is_held)},
+        {"cuda/hold.cuh", "rows that are read from shared memory", has_kernel(e, is_held) || e->module->decode},
         {"cuda/patch.cuh", "sums over windows of images, channel by channel", has_kernel(e, is_of_patches)},
     };
     write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
@@ -420,6 +420,11 @@ static void open_own_elements(const Body *row, const Buffer *flat, const char *c
     write_all(out, row->before_gate);
     write_line(out, "gate();");
     write_line(out, "if (i >= own_end(t.part_end, %lld, %s))\n    return;", place, count);
+}
+
+const char *member_name(Emitter *e, const Function *f, int b) {
+    const Function *written = f->sized >= 0 ? &e->functions.at[f->sized] : f;
+    return tensor_name(e, &e->plan->buffers.at[written->buffers.at[b]]);
 }
 
 /* Who computes which row, i the calling thread's; all threads of a block go through the gate together. */

@@ -6,16 +6,6 @@
 #include "emit/kernel/table.h"
 #include "pass/tile.h"
 
-/* A launch. Those that have the same kernels, with other tensors, are one function: `like` is the first of them. */
-struct Launch {
-    const Program *program;
-    int phase, beside; /* 0: the first of its phase */
-    Phase kernels;
-    Groups groups;
-    const char *name;
-    int like, again, times; /* the first one: how many there are; any: where it stands among them */
-};
-
 /* ---- which kernels are launched together ---- */
 
 static Launch *add_launch(Emitter *e, const Program *program, int phase, int beside) {
@@ -51,8 +41,13 @@ static void add_phase(Emitter *e, const Program *program, int phase) {
     const Phase *all = &program->phases.at[phase];
     Launch rest = {0};
     int count = 0, first = e->launches.count;
+    Kernel *row = NULL;
     for (int k = 0; k < all->kernels.count; k++) {
         Kernel *kernel = all->kernels.at[k];
+        if (kernel->in_each) {
+            row = kernel;
+            continue;
+        }
         bool turns = takes_turns(e, kernel);
         bool alone = turns || in_cluster(e, kernel) ||
                      (!program_is_persistent(e, program) && is_long(e, kernel, program->machine));
@@ -61,13 +56,22 @@ static void add_phase(Emitter *e, const Program *program, int phase) {
     }
     if (rest.kernels.kernels.count)
         add_launch(e, program, phase, count)->kernels = rest.kernels;
+    e->launches.at[first].row = row;
 }
 
 /* A persistent kernel has all its tensors at hand. */
 static bool may_be_like(const Emitter *e, const Launch *launch, const Launch *other) {
     return other->like == other - e->launches.at && !launch->beside == !other->beside &&
            !program_is_persistent(e, launch->program) && !program_is_persistent(e, other->program) &&
-           same_groups(&launch->groups, &other->groups);
+           same_groups(&launch->groups, &other->groups) && same_groups(&launch->before, &other->before);
+}
+
+static Groups groups_before(Emitter *e, const Launch *launch) {
+    Phase alone = {0};
+    if (!launch->row)
+        return (Groups){0};
+    VEC_PUSH(e->arena, &alone.kernels, launch->row);
+    return groups_of(e, &alone);
 }
 
 static void add_launches(Emitter *e) {
@@ -77,6 +81,8 @@ static void add_launches(Emitter *e) {
     for (int k = 0; k < e->launches.count; k++) {
         Launch *launch = &e->launches.at[k];
         launch->groups = groups_of(e, &launch->kernels);
+        launch->before = groups_before(e, launch);
+        launch->ahead = launch->row || brings_weights(e, launch);
         for (int other = 0; other < k && launch->like == k; other++)
             if (may_be_like(e, launch, &e->launches.at[other]))
                 launch->like = other;
@@ -86,10 +92,17 @@ static void add_launches(Emitter *e) {
 
 /* ---- the function of a launch ---- */
 
-/* "h_tiles", "12 * h_tiles" */
-static const char *group_tiles(Emitter *e, const Group *group) {
+const char *group_tiles(Emitter *e, const Group *group) {
     const char *times = group->count > 1 ? arena_printf(e->arena, "%d * ", group->count) : "";
     return arena_printf(e->arena, "%s%s", times, own_constant(e, group->function, "tiles"));
+}
+
+const Group *group_at(const Launch *launch, int group) {
+    return group < launch->groups.count ? &launch->groups.at[group] : &launch->before.at[0];
+}
+
+static int all_groups(const Launch *launch) {
+    return launch->groups.count + launch->before.count;
 }
 
 /* Where the group's first place lies each time that the launch is made: from `first` on, `step` further each time. */
@@ -99,12 +112,12 @@ typedef struct Walk {
 } Walk;
 
 static Walk walk_of(const Emitter *e, const Launch *launch, int group) {
-    Walk walk = {.first = launch->groups.at[group].first, .even = true};
+    Walk walk = {.first = group_at(launch, group)->first, .even = true};
     for (int k = 0; k < e->launches.count; k++) {
         const Launch *at = &e->launches.at[k];
         if (&e->launches.at[at->like] != launch)
             continue;
-        int first = at->groups.at[group].first;
+        int first = group_at(at, group)->first;
         walk.step = at->again == 1 ? first - walk.first : walk.step;
         walk.even &= first == walk.first + at->again * walk.step;
     }
@@ -125,15 +138,14 @@ static const char *first_place(Emitter *e, const Launch *launch, int group) {
 
 /* It needs a table of its first places: those of some group do not lie evenly. */
 static bool has_places(const Emitter *e, const Launch *launch) {
-    for (int g = 0; g < launch->groups.count; g++)
-        if (launch->groups.at[g].function->places > 1 && !walk_of(e, launch, g).even)
+    for (int g = 0; g < all_groups(launch); g++)
+        if (group_at(launch, g)->function->places > 1 && !walk_of(e, launch, g).even)
             return true;
     return false;
 }
 
-/* The place of the group's tile: "3", "batch.again + tile / h_tiles". */
-static const char *place_of(Emitter *e, const Launch *launch, int group) {
-    const Group *g = &launch->groups.at[group];
+const char *place_of(Emitter *e, const Launch *launch, int group) {
+    const Group *g = group_at(launch, group);
     const char *first = first_place(e, launch, group);
     if (g->count == 1)
         return *first ? first : "0";
@@ -153,7 +165,7 @@ static const char *group_call(Emitter *e, const Launch *launch, int group) {
 /* It is the function of its only kernel, with the tensors of the place as which it is made: 0, 1, 2 ... */
 static bool is_function(const Emitter *e, const Launch *launch) {
     const Group *only = &launch->groups.at[0];
-    if (launch->groups.count > 1 || only->count > 1)
+    if (launch->groups.count > 1 || only->count > 1 || launch->ahead)
         return false;
     const Walk walk = walk_of(e, launch, 0);
     return only->function->places == 1 || (walk.even && walk.first == 0 && walk.step == 1);
@@ -162,8 +174,8 @@ static bool is_function(const Emitter *e, const Launch *launch) {
 /* It is one kernel of several sizes, at places that lie evenly (At in cuda/phase.cuh). */
 static bool is_placed(const Emitter *e, const Launch *launch) {
     const Function *only = launch->groups.at[0].function;
-    return launch->groups.count == 1 && only->sized >= 0 && !only->kernel->held && walk_of(e, launch, 0).even &&
-           !program_is_persistent(e, launch->program);
+    return launch->groups.count == 1 && !launch->ahead && only->sized >= 0 && !only->kernel->held &&
+           walk_of(e, launch, 0).even && !program_is_persistent(e, launch->program);
 }
 
 static bool needs_no_function(const Emitter *e, const Launch *launch) {
@@ -198,11 +210,11 @@ static const char *write_first_places(Emitter *e, const Launch *launch, Writer *
         if (&e->launches.at[at->like] != launch)
             continue;
         table_row(&table, at->name);
-        for (int g = 0; g < at->groups.count; g++)
-            table_number(&table, NULL, at->groups.at[g].first);
+        for (int g = 0; g < all_groups(at); g++)
+            table_number(&table, NULL, group_at(at, g)->first);
     }
     const RunTable as = {"__constant__", "unsigned short", arena_printf(e->arena, "%s_places", launch->name),
-                         launch->groups.count};
+                         all_groups(launch)};
     return write_runs(&table, &as, out);
 }
 
@@ -213,6 +225,11 @@ static void write_function(Emitter *e, const Launch *launch, const char *places,
                launch->name);
     if (places)
         write_line(out, "const unsigned short *place = %s[batch.again];", places);
+    if (launch->ahead) {
+        write_function_ahead(e, launch, out);
+        write_close(out, "}");
+        return;
+    }
     for (int g = 0; g < launch->groups.count; g++) {
         const char *tiles = group_tiles(e, &launch->groups.at[g]), *call = group_call(e, launch, g);
         if (g + 1 < launch->groups.count)
@@ -264,17 +281,16 @@ static bool holds_rows(const Launch *launch) {
 /* Bytes of shared memory of those that take some, a name each: "shared", or with rows that are held, "wanted". */
 static int list_bytes(Emitter *e, const Launch *launch, bool wanted, const char **all) {
     int count = 0;
-    for (int g = 0; g < launch->groups.count; g++)
-        if (takes_shared(launch->groups.at[g].function->kernel))
-            all[count++] =
-                own_constant(e, launch->groups.at[g].function,
-                             wanted && launch->groups.at[g].function->kernel->held ? "wanted_bytes" : "shared_bytes");
+    for (int g = 0; g < all_groups(launch); g++) {
+        const Function *f = group_at(launch, g)->function;
+        if (takes_shared(f->kernel))
+            all[count++] = own_constant(e, f, wanted && f->kernel->held ? "wanted_bytes" : "shared_bytes");
+    }
     return count;
 }
 
-/* What that one takes that takes most: its name, 0 if there is none, or a constant of the launch, which is written. */
-static const char *most_bytes(Emitter *e, const Launch *launch, bool wanted, Writer *out) {
-    const char **all = NEW_ARRAY(e->arena, const char *, launch->groups.count);
+const char *most_bytes(Emitter *e, const Launch *launch, bool wanted, Writer *out) {
+    const char **all = NEW_ARRAY(e->arena, const char *, all_groups(launch));
     const int count = list_bytes(e, launch, wanted, all);
     if (count < 2)
         return count ? all[0] : "0";
@@ -304,7 +320,8 @@ static const char *count_of_tiles(Emitter *e, const Launch *launch, int groups, 
 
 /* Only a persistent kernel asks which tiles share memory: it runs several one after the other. */
 static bool all_share(const Emitter *e, const Launch *launch) {
-    return !program_is_persistent(e, launch->program) || sharing_groups(launch) == launch->groups.count;
+    return !program_is_persistent(e, launch->program) || launch->ahead ||
+           sharing_groups(launch) == launch->groups.count;
 }
 
 /* ---- the step ---- */
@@ -377,7 +394,8 @@ static void write_type(Emitter *e, const Launch *launch, Writer *out) {
     const char *tiles = count_of_tiles(e, launch, launch->groups.count, "tiles", out);
     const char *sharing =
         all_share(e, launch) ? tiles : count_of_tiles(e, launch, sharing_groups(launch), "sharing", out);
-    const char *shared = most_bytes(e, launch, false, out);
+    const char *shared =
+        launch->ahead ? arena_printf(e->arena, "%s_bytes", launch->name) : most_bytes(e, launch, false, out);
     const char *wanted = holds_rows(launch) ? most_bytes(e, launch, true, out) : NULL;
     const char *around = wrapper(e, launch);
     const char *more = wanted             ? arena_printf(e->arena, ", %s, %s", sharing, wanted)
@@ -465,6 +483,8 @@ static void write_launch(Emitter *e, const Launch *launch, Writer *out) {
     const char *times = launch->times > 1 ? arena_printf(e->arena, ", launched %d times", launch->times) : "";
     write_remark(out, "phase %d of %d%s%s%s", launch->phase + 1, launch->program->phases.count,
                  launch->beside ? ", beside" : "", tiles_note(e, launch), times);
+    if (launch->ahead)
+        write_ahead_places(e, launch, out);
     if (!needs_no_function(e, launch))
         write_function(e, launch, has_places(e, launch) ? write_first_places(e, launch, out) : NULL, out);
     write_type(e, launch, out);
