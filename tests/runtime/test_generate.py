@@ -338,6 +338,16 @@ def test_a_launch_of_a_token_does_what_it_can_ahead_of_its_gate(mtc, tmp_path):
     assert product.index("compute_row();") < product.index("await_rows();") < product.index("decode_to_m_2(own, tile, shared, gate);")
 
 
+def test_what_the_end_of_a_tokens_row_reads_is_read_at_its_start(mtc, tmp_path):
+    """What no launch writes ahead of the gate, the rest behind it; both before the sum."""
+    decoding = decoding_of(mtc, tmp_path)
+    lines = ("float h_bias = t.h_bias[i];", "gate();", "float x_weight = t.x_weight[token(batch) * X_COLUMNS + i];",
+             "float a_sum = 0;", "t.decode_h[i] = x_weight + (a_sum + h_bias);")
+    kernel = decoding[decoding.index("void decode_h("):]
+    places = [kernel.index(line) for line in lines]
+    assert places == sorted(places)
+
+
 # ---- text ----
 
 

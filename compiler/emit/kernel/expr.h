@@ -76,6 +76,7 @@ struct Body {
     Writer *out;
     Writer *above;           /* what stands before the function; NULL: nothing can */
     Writer *before_gate;     /* what reads the data set, which is always complete, goes here; NULL: it goes to `out` */
+    Writer *ahead;           /* of a row: what is read at its start; NULL: nothing is */
     Reads *per_row;          /* calls that are the same in all of a row, and what they are called; NULL: none */
     Assumption *assumption;  /* what is known of a condition; NULL: nothing */
     const Case *cases;       /* what branches around it have asked; NULL: nothing */

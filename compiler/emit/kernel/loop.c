@@ -320,15 +320,62 @@ static void write_cases(Body *once, const Outputs *outputs, const Case *known, c
     write_cases(once, outputs, &fails, "} else ");
 }
 
+/* Where one token is decoded, latency is all: what the stage reads of its row is on its way while the stages before fold. They store
+ * nothing, so that it is there. */
+static bool may_read_ahead(const Body *row, const Stage *stage) {
+    const Kernel *kernel = row->kernel;
+    const bool teams = kernel->team == TEAM_WARP || kernel->team == TEAM_BLOCK;
+    if (!teams || !row->ahead || program_of(row->e, kernel)->graph != row->e->module->decode)
+        return false;
+    for (const Stage *before = kernel->stages.at; before < stage; before++)
+        if (before->stores.count)
+            return false;
+    return stage > kernel->stages.at;
+}
+
+/* Where it lies is known at the start of the row. */
+static bool is_of_row(const Body *row, const Tree *place) {
+    for (int k = 0; k < row->declared.count; k++)
+        if (tree_mentions(place, row->declared.at[k]))
+            return false;
+    for (int k = 0; k < row->named.count; k++)
+        if (tree_mentions(place, row->named.at[k].name))
+            return false;
+    return true;
+}
+
+/* What no launch writes is read ahead of the gate, unless the token says where: the launch before may have drawn that. */
+static Writer *where_it_is_known(const Body *row, const Read *read) {
+    const Table table = read->node->op->table;
+    const bool lasts = (table == TABLE_WEIGHT || table == TABLE_STATE) && !tree_mentions(read->value, "batch");
+    if (!is_of_row(row, read->value))
+        return row->out;
+    return row->before_gate && lasts ? row->before_gate : row->ahead;
+}
+
+static void write_reads_of_row(Body *row, const Reads *reads) {
+    for (int k = 0; k < reads->count; k++) {
+        const Read *read = &reads->at[k];
+        Writer *out = where_it_is_known(row, read);
+        write_line(out, "%s %s = %s;", c_type(row->e, read->node->type.dtype), read->name,
+                   body_text_for(row, out, read->value));
+    }
+}
+
 /* What happens once in a row: stores of its scalars. */
 static void write_once(Body *row, const Stage *stage) {
     Writer lines = writer_like(row->out);
     Body once = body_of_rows(row, &lines, NULL);
+    Reads reads = {0};
     once.once = true;
+    if (may_read_ahead(row, stage))
+        once.reads = once.steady_reads = &reads;
+    once.steady_from = "";
     Index at = stage_index(row, stage, tree_number(row->e->arena, 0));
     Outputs outputs = stage_outputs(&once, stage, &at);
     introduce(row, stage);
     write_cases(&once, &outputs, NULL, "");
+    write_reads_of_row(row, &reads);
     const char *head = row->e->dialect->once ? row->e->dialect->once(row) : NULL;
     if (head) {
         write_block(row->out, head, &lines);
@@ -411,6 +458,9 @@ const char *row_count(Emitter *e, const Kernel *kernel) {
 }
 
 static void write_stages(Body *row) {
+    Writer *out = row->out, stages = writer_like(out), ahead = writer_like(out);
+    row->out = &stages;
+    row->ahead = &ahead;
     for (int s = 0; s < row->kernel->stages.count; s++) {
         const Stage *stage = &row->kernel->stages.at[s];
         if (stage->inner)
@@ -418,6 +468,9 @@ static void write_stages(Body *row) {
         else
             write_once(row, stage);
     }
+    row->out = out;
+    write_all(out, &ahead);
+    write_all(out, &stages);
     if (row->chains) {
         Shape shape = row_shape(row->e, row->kernel);
         chains_resolve(row, &shape, row->out);
