@@ -9,7 +9,9 @@
  *     compute_row();
  *     await_rows();
  *     decode_h_0_mlp_c_fc(own, tile, shared, gate); */
-#include "emit/cuda/launches.h"
+#include "emit/cuda/ahead.h"
+
+#include "emit/cuda/called.h"
 #include "emit/kernel/expr.h"
 #include "emit/kernel/function.h"
 #include "emit/kernel/sized.h"

@@ -9,23 +9,6 @@
 #include "emit/kernel/row.h"
 #include "emit/kernel/tensors.h"
 
-/* Those that the function takes. */
-static const char *arguments(Emitter *e, const Function *f, const char *const given[PARAMETERS]) {
-    Text result = TEXT(e->arena);
-    for (int k = 0; k < PARAMETERS; k++)
-        if (f->has[k] || f->launched)
-            text_printf(&result, "%s%s", result.length ? ", " : "", given[k]);
-    return text_string(&result);
-}
-
-const char *function_name(Emitter *e, const Function *f) {
-    return f->sized < 0 ? f->name : arena_printf(e->arena, "%s::run", f->name);
-}
-
-const char *places_type(Emitter *e, const Function *f) {
-    return f->sized >= 0 ? arena_printf(e->arena, "%s::Own", f->name) : f->type ? f->type : "Tensors";
-}
-
 /* One of several sizes is a member. */
 static const char *signature(Emitter *e, const Function *f) {
     static const char *const types[PARAMETERS] = {NULL, "const Batch &", "int", "char *", "Gate &"};
@@ -38,12 +21,7 @@ static const char *signature(Emitter *e, const Function *f) {
         declared[k] = arena_printf(e->arena, "%s%s", type, f->has[k] ? names[k] : "");
     }
     return arena_printf(e->arena, "static __device__ void %s(%s)", f->general ? "run" : f->name,
-                        arguments(e, f, declared));
-}
-
-const char *call_with(Emitter *e, const Function *f, const char *tensors, const char *tile) {
-    const char *const given[PARAMETERS] = {tensors, "batch", tile, "shared", "gate"};
-    return arena_printf(e->arena, "%s(%s)", function_name(e, f), arguments(e, f, given));
+                        arguments_of(e, f, declared));
 }
 
 /* "auto out = [&](int i, int j, float sum) { ... };", on one line if it has one statement. */
@@ -60,14 +38,6 @@ void write_lambda(Writer *out, const char *head, const Writer *lines) {
 
 /* ---- launch shapes ---- */
 
-const char *team_name(Emitter *e, const Kernel *kernel) {
-    static const char *const names[] = {
-        [TEAM_THREAD] = "Thread", [TEAM_WARP] = "Warp", [TEAM_HALF] = "Half", [TEAM_BLOCK] = "Whole"};
-    if (kernel->team == TEAM_COLUMN)
-        return arena_printf(e->arena, "Column<%d, %d>", kernel->lanes, kernel->depth);
-    return names[kernel->team];
-}
-
 /* NULL: none. */
 static const char *vector_floats(Emitter *e, const Kernel *kernel) {
     Text sum = TEXT(e->arena);
@@ -75,13 +45,6 @@ static const char *vector_floats(Emitter *e, const Kernel *kernel) {
         for (int k = 0; k < kernel->stages.at[s].vectors.count; k++)
             text_printf(&sum, "%s%s", sum.length ? " + " : "", stage_extent(e, &kernel->stages.at[s]));
     return sum.length ? text_string(&sum) : NULL;
-}
-
-bool keeps_vectors(const Kernel *kernel) {
-    for (int s = 0; s < kernel->stages.count; s++)
-        if (kernel->stages.at[s].vectors.count)
-            return true;
-    return false;
 }
 
 static void declare_rows(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
@@ -420,11 +383,6 @@ static void open_own_elements(const Body *row, const Buffer *flat, const char *c
     write_all(out, row->before_gate);
     write_line(out, "gate();");
     write_line(out, "if (i >= own_end(t.part_end, %lld, %s))\n    return;", place, count);
-}
-
-const char *member_name(Emitter *e, const Function *f, int b) {
-    const Function *written = f->sized >= 0 ? &e->functions.at[f->sized] : f;
-    return tensor_name(e, &e->plan->buffers.at[written->buffers.at[b]]);
 }
 
 /* Who computes which row, i the calling thread's; all threads of a block go through the gate together. */

@@ -1,5 +1,6 @@
 #include "emit/cuda/launches.h"
 
+#include "emit/cuda/ahead.h"
 #include "emit/cuda/product.h"
 #include "emit/kernel/function.h"
 #include "emit/kernel/sized.h"
@@ -92,64 +93,12 @@ static void add_launches(Emitter *e) {
 
 /* ---- the function of a launch ---- */
 
-const char *group_tiles(Emitter *e, const Group *group) {
-    const char *times = group->count > 1 ? arena_printf(e->arena, "%d * ", group->count) : "";
-    return arena_printf(e->arena, "%s%s", times, own_constant(e, group->function, "tiles"));
-}
-
-const Group *group_at(const Launch *launch, int group) {
-    return group < launch->groups.count ? &launch->groups.at[group] : &launch->before.at[0];
-}
-
-static int all_groups(const Launch *launch) {
-    return launch->groups.count + launch->before.count;
-}
-
-/* Where the group's first place lies each time that the launch is made: from `first` on, `step` further each time. */
-typedef struct Walk {
-    int first, step;
-    bool even; /* it does so */
-} Walk;
-
-static Walk walk_of(const Emitter *e, const Launch *launch, int group) {
-    Walk walk = {.first = group_at(launch, group)->first, .even = true};
-    for (int k = 0; k < e->launches.count; k++) {
-        const Launch *at = &e->launches.at[k];
-        if (&e->launches.at[at->like] != launch)
-            continue;
-        int first = group_at(at, group)->first;
-        walk.step = at->again == 1 ? first - walk.first : walk.step;
-        walk.even &= first == walk.first + at->again * walk.step;
-    }
-    return walk;
-}
-
-/* "3", "batch.again", "1 + 2 * batch.again"; "place[1]" where the launch has a table of them. Nothing: 0. */
-static const char *first_place(Emitter *e, const Launch *launch, int group) {
-    const Walk walk = walk_of(e, launch, group);
-    const char *first = walk.first ? arena_printf(e->arena, "%d", walk.first) : "";
-    if (!walk.even)
-        return arena_printf(e->arena, "place[%d]", group);
-    if (!walk.step)
-        return first;
-    const char *times = walk.step == 1 ? "" : arena_printf(e->arena, "%d * ", walk.step);
-    return arena_printf(e->arena, "%s%s%sbatch.again", first, walk.first ? " + " : "", times);
-}
-
 /* It needs a table of its first places: those of some group do not lie evenly. */
 static bool has_places(const Emitter *e, const Launch *launch) {
     for (int g = 0; g < all_groups(launch); g++)
         if (group_at(launch, g)->function->places > 1 && !walk_of(e, launch, g).even)
             return true;
     return false;
-}
-
-const char *place_of(Emitter *e, const Launch *launch, int group) {
-    const Group *g = group_at(launch, group);
-    const char *first = first_place(e, launch, group);
-    if (g->count == 1)
-        return *first ? first : "0";
-    return arena_printf(e->arena, "%s%stile / %s", first, *first ? " + " : "", own_constant(e, g->function, "tiles"));
 }
 
 static const char *group_call(Emitter *e, const Launch *launch, int group) {
@@ -242,14 +191,6 @@ static void write_function(Emitter *e, const Launch *launch, const char *places,
 
 /* ---- what it needs ---- */
 
-static bool takes_shared(const Kernel *kernel) {
-    if (kernel->cls == KERNEL_CALL)
-        return true;
-    if (kernel->cls == KERNEL_CONTRACT)
-        return product_feed(kernel) != FEED_THIN;
-    return kernel->team != TEAM_THREAD;
-}
-
 static bool uses_shared(const Kernel *kernel) {
     bool warps = kernel->cls == KERNEL_LOOP && (kernel->team == TEAM_WARP || kernel->team == TEAM_HALF);
     return takes_shared(kernel) && !(warps && !keeps_vectors(kernel));
@@ -276,37 +217,6 @@ static bool holds_rows(const Launch *launch) {
         if (launch->groups.at[g].function->kernel->held)
             return true;
     return false;
-}
-
-/* Bytes of shared memory of those that take some, a name each: "shared", or with rows that are held, "wanted". */
-static int list_bytes(Emitter *e, const Launch *launch, bool wanted, const char **all) {
-    int count = 0;
-    for (int g = 0; g < all_groups(launch); g++) {
-        const Function *f = group_at(launch, g)->function;
-        if (takes_shared(f->kernel))
-            all[count++] = own_constant(e, f, wanted && f->kernel->held ? "wanted_bytes" : "shared_bytes");
-    }
-    return count;
-}
-
-const char *most_bytes(Emitter *e, const Launch *launch, bool wanted, Writer *out) {
-    const char **all = NEW_ARRAY(e->arena, const char *, all_groups(launch));
-    const int count = list_bytes(e, launch, wanted, all);
-    if (count < 2)
-        return count ? all[0] : "0";
-    const char *name = arena_printf(e->arena, "%s_%s_bytes", launch->name, wanted ? "wanted" : "shared");
-    Text list = TEXT(e->arena);
-    for (int k = 0; k < count; k++)
-        text_printf(&list, "%s%s", k ? ", " : "", all[k]);
-    if (list.length + strlen("    std::max({});") <= LONGEST_LINE) {
-        write_line(out, "constexpr int %s = std::max({%s});", name, text_string(&list));
-        return name;
-    }
-    write_open(out, "constexpr int %s = std::max({", name);
-    for (int k = 0; k < count; k++)
-        write_line(out, "%s,", all[k]);
-    write_close(out, "});");
-    return name;
 }
 
 /* The tiles of the first groups: as they are of one, or a constant of the launch, which is written. */
