@@ -129,7 +129,7 @@ static bool suits(const Kernel *kernel, const Tile *tile, const Machine *machine
         return may_take_turns(kernel, tile, machine);
     if (!has_memory(kernel, tile, machine) || !has_registers_for_panels(kernel, tile, feed))
         return false;
-    if (feed == FEED_PIPELINED && !tile->warps_m && !can_sum_lines(kernel, tile))
+    if ((feed == FEED_PIPELINED || feed == FEED_STAGED) && !tile->warps_m && !can_sum_lines(kernel, tile))
         return false;
     if (feed == FEED_DIRECT)
         return !kernel->side && has_registers(tile);

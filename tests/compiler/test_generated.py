@@ -120,6 +120,35 @@ def test_lanes_read_the_row_each_at_its_place(precision, mtc, tmp_path):
     assert places and all(place.endswith(" + v") for place in places), places
 
 
+BYTES = """data {
+  train = npy("x", "y")
+  x : u8[28, 28]
+  y : class[10]
+}
+model {
+  h      = relu(linear(flatten(x) / 255, 1024))
+  logits = linear(relu(linear(h, 1024)), 10)
+}
+train {
+  loss      = cross_entropy(logits, y)
+  optimizer = adam(1e-3)
+  batch     = 256
+}
+"""
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
+def test_sums_of_lines_have_whole_threads(precision, mtc, tmp_path):
+    """Gradients of weights and biases in one kernel, of panels that pass through registers: a tile's lines share out the threads of a
+    block evenly, or nvcc refuses it (sum_lines in cuda/tile.cuh), behind its front end."""
+    (tmp_path / "m.mt").write_text(BYTES)
+    emitted = mtc("--emit=cu", "--precision", precision, "--arch", "sm_90a", tmp_path / "m.mt").stdout
+    bodies = [match.group() for match in re.finditer(r"^using \w+ = Tile<.*?^}", emitted, re.M | re.S)]
+    lines = [int(re.search(r"Tile<(\d+), (\d+)", body)[1 if "sum_of_a" in body else 2]) for body in bodies if "sum_of_" in body]
+    assert all(256 % count == 0 for count in lines), lines
+    assert precision != "fp32" or lines
+
+
 @by_name
 def test_does_not_depend_on_where_the_model_lies(path, mtc, tmp_path):
     copy = shutil.copy(path.with_suffix(".mt"), tmp_path)
