@@ -106,8 +106,8 @@ $(BUILD)/gen/onnx.pb-c.c $(BUILD)/gen/onnx.pb-c.h &: runtime/onnx/onnx.proto
 check: all  ## run the tests that need no GPU
 	$(PYTEST) -q -m "not gpu" $(WORKERS) tests
 
-check-gpu: all  ## run the tests that need a GPU
-	$(PYTEST) -q -m gpu $(WORKERS) $(if $(WORKERS),--dist loadgroup) tests
+check-gpu: all  ## run the tests that need a GPU; CONTINUE=1: without those that passed when it was cut off
+	$(PYTEST) -q -m gpu $(WORKERS) $(if $(WORKERS),--dist loadgroup) --tally $(BUILD)/check-gpu.tally $(if $(CONTINUE),--continue) tests
 
 bench: all  ## measure kernels and models
 	bench/run

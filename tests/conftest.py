@@ -3,6 +3,8 @@
     pytest --bless      rewrite the expected output of golden and error tests
     pytest -m gpu       only what needs a GPU (the others run everywhere)
     pytest --limit 60   what a test may take at most, in seconds [300]
+    pytest --tally FILE what each test came to, a line each as soon as it ends; those that took longest there are run first (pytest-xdist)
+    pytest --continue   without those that passed, says the file of --tally
 """
 
 import collections
@@ -29,6 +31,7 @@ sys.path[:0] = map(str, [ROOT / "python", ROOT / "tools", ROOT / "tests" / "supp
 from cuda_front_end import front_end_of_cuda  # noqa: E402
 from gpus_here import visible_gpus  # noqa: E402
 from once import folder_of_all_workers, made_once  # noqa: E402
+from tally import Tally  # noqa: E402
 
 FULL_CC = os.environ.get("FULL_CC") or os.environ.get("CC", "cc")  # the first: where a test runs tests
 ANY_BYTES = {"encoding": "utf-8", "errors": "surrogateescape"}
@@ -37,6 +40,8 @@ ANY_BYTES = {"encoding": "utf-8", "errors": "surrogateescape"}
 def pytest_addoption(parser):
     parser.addoption("--bless", action="store_true", help="rewrite the expected output instead of comparing with it")
     parser.addoption("--limit", type=int, default=300, metavar="SECONDS", help="what a test may take at most [300]")
+    parser.addoption("--tally", metavar="FILE", help="write what each test came to, and begin with those that took longest there")
+    parser.addoption("--continue", action="store_true", help="leave out what passed, says the file of --tally")
 
 
 def spread_over_gpus():
@@ -49,6 +54,8 @@ def spread_over_gpus():
 
 def pytest_configure(config):
     spread_over_gpus()
+    if config.getoption("--tally"):
+        config.pluginmanager.register(Tally(config))
     config.addinivalue_line("markers", "xdist_group(name): of pytest-xdist, which need not be installed")
     config.addinivalue_line("markers", "gpu: needs a GPU and nvcc")
     config.addinivalue_line("markers", "nvcc: needs nvcc, but no GPU")

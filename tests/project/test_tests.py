@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from conftest import ROOT
 from once import made_once
 
@@ -63,6 +64,43 @@ def test_limit_of_time(tmp_path):
     done = run_pytest("-p", "conftest", tmp_path, "--limit", 1)
     assert done.returncode == 1 and "takes longer than 1 s (pytest --limit)" in done.stdout
     assert "1 failed, 1 passed, 2 skipped" in done.stdout and re.search("^skipped 2: no luck$", done.stdout, re.M)
+
+
+TALLIED = """
+import os, time, pytest
+@pytest.mark.parametrize("seconds", [0.1, 0.3, 0.2])
+def test_sleeps(seconds): time.sleep(seconds)
+@pytest.mark.skip(reason="no luck")
+def test_skipped(): pass
+def test_fails_at_first(): assert "LUCK" in os.environ
+def test_ends_the_process(): os.environ.get("LUCK") or os._exit(9)
+def test_comes_after(): pass
+"""
+
+
+def tallied(path):
+    return [(words[0], words[3].partition("::")[2]) for words in (line.split("\t") for line in path.read_text().splitlines())]
+
+
+def test_a_run_that_was_cut_off_is_gone_on_with(tmp_path, monkeypatch):
+    (tmp_path / "test_tallied.py").write_text(TALLIED)
+    tally = tmp_path / "build/tally"
+    assert run_pytest("-p", "conftest", tmp_path, "--tally", tally).returncode == 9
+    assert tallied(tally) == [*[("passed", f"test_sleeps[{seconds}]") for seconds in (0.1, 0.3, 0.2)], ("skipped", "test_skipped"),
+                              ("failed", "test_fails_at_first")]
+    tally.write_text(tally.read_text() + "passed\t0.1")  # as far as its disk kept it
+    monkeypatch.setenv("LUCK", "1")
+    done = run_pytest("-p", "conftest", tmp_path, "--tally", tally, "--continue")
+    assert done.returncode == 0 and "3 passed, 1 skipped, 3 deselected" in done.stdout and "left out 3: passed before" in done.stdout
+
+
+def test_the_longest_are_run_first(tmp_path):
+    """Where workers of pytest-xdist take them one by one."""
+    pytest.importorskip("xdist")
+    (tmp_path / "test_tallied.py").write_text(TALLIED)
+    for _ in range(2):
+        run_pytest("-p", "conftest", "-p", "xdist.plugin", "-n", 1, "--dist", "loadgroup", tmp_path, "--tally", tmp_path / "tally", "-k", "sleeps")
+    assert tallied(tmp_path / "tally") == [("passed", f"test_sleeps[{seconds}]") for seconds in (0.1, 0.3, 0.2, 0.3, 0.2, 0.1)]
 
 
 def test_who_comes_second_waits_for_the_first(tmp_path):
