@@ -85,12 +85,6 @@ static int print_programs(Compilation *c, void (*print)(const Program *, Text *)
     return EXIT_SUCCESS;
 }
 
-static void verify_graphs(const Module *module, const char *after) {
-    Graph *graphs[MAX_GRAPHS];
-    for (int i = 0, count = module_graphs(module, graphs); i < count; i++)
-        graph_verify(graphs[i], after);
-}
-
 static void simplify_graphs(const Module *module) {
     Graph *graphs[MAX_GRAPHS];
     for (int i = 0, count = module_graphs(module, graphs); i < count; i++) {
@@ -130,7 +124,7 @@ static Plan *recompute(const Compilation *c, Module *module, Programs kept) {
     schedule_programs(&kept, c->options->schedule);
     Plan *plan = plan_memory(module, &kept, c->options->real == REAL_F64 ? 8 : 4);
     rematerialize(module->train, kept.at[PROGRAM_TRAIN]);
-    verify_graphs(module, "rematerialize");
+    module_verify(module, "rematerialize");
     return plan;
 }
 
@@ -309,10 +303,9 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
     const Aim aim = target->compiler->aim(c->diag, o->arch, !prints(o));
     if (!aim.machine)
         return EXIT_TOOL;
-    if (module->decode && aim.machine->blocks)
-        copy_weights(module->decode);
+    copy_weights(module->decode, aim.machine);
     split_graphs(module, aim.machine);
-    verify_graphs(module, "split");
+    module_verify(module, "split");
     if (wanted(c, "split", EMIT_SPLIT))
         return print_graphs(c, module);
 
@@ -425,7 +418,7 @@ static int compile(Compilation *c) {
                    c->options->input);
         return EXIT_USAGE;
     }
-    verify_graphs(module, "lower");
+    module_verify(module, "lower");
     if (wanted(c, "lower", EMIT_GRAPH))
         return print_graphs(c, module);
 
@@ -444,14 +437,14 @@ static int compile(Compilation *c) {
     if (trains &&
         !(gradients ? add_gradients(module, model.train_loss) : add_updates(module, model.train_loss, &model.training)))
         return EXIT_MODEL;
-    verify_graphs(module, "autodiff");
+    module_verify(module, "autodiff");
     if (c->options->predict_only && !predict_only(c, module))
         return EXIT_MODEL;
     if (wanted(c, "autodiff", EMIT_GRAD))
         return print_graphs(c, module);
 
     simplify_graphs(module);
-    verify_graphs(module, "simplify");
+    module_verify(module, "simplify");
     if (wanted(c, "simplify", EMIT_SIMPLE))
         return print_graphs(c, module);
     return generate(c, ast, module);

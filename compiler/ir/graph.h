@@ -422,6 +422,7 @@ int graph_rewrite(Graph *g, Rewriting *rule, const void *context);
 void graph_compact(Graph *g);
 /* Every invariant above, or an internal error naming the pass that broke it. */
 void graph_verify(const Graph *g, const char *after);
+void module_verify(const Module *module, const char *after); /* each of its graphs */
 void graph_print(const Graph *g, Text *out);
 const char *
 graph_kind(const Graph *g); /* "train", "eval", "measure", "decode", "texts", "prefill", "update", "watch" */

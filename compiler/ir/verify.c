@@ -84,3 +84,9 @@ void graph_verify(const Graph *g, const char *after) {
         HOLDS(n->op->cls == OP_ROOT && g->nodes.at[n->id] == n);
     }
 }
+
+void module_verify(const Module *module, const char *after) {
+    Graph *graphs[MAX_GRAPHS];
+    for (int i = 0, count = module_graphs(module, graphs); i < count; i++)
+        graph_verify(graphs[i], after);
+}

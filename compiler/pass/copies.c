@@ -58,7 +58,9 @@ static Node *products_of(const Node *n) {
     return terms->op->cls == OP_MAP && !strcmp(terms->op->name, "mul") ? terms : NULL;
 }
 
-void copy_weights(Graph *g) {
+void copy_weights(Graph *g, const Machine *machine) {
+    if (!g || !machine->blocks)
+        return;
     const int count = g->nodes.count;
     Copying c = {g, precision_dtype(g->module->precision), NEW_ARRAY(g->arena, Node *, count)};
     for (int i = 0; i < count && dtype_is_narrow(c.dtype); i++) {

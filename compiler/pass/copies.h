@@ -3,8 +3,9 @@
 #define MTC_COPIES_H
 
 #include "ir/graph.h"
+#include "pass/machine.h"
 
-/* Of the graph that decodes a token; changes nothing unless the module's precision stores operands in 16 bits. */
-void copy_weights(Graph *g);
+/* Of the graph that decodes a token, NULL if there is none; changes nothing but on GPUs, where the module's precision stores operands in 16 bits. */
+void copy_weights(Graph *g, const Machine *machine);
 
 #endif
