@@ -4,7 +4,7 @@
 
 #include "cuda/buckets.cuh"
 
-using Exchanges = Rows<MtcExchange>;
+using Exchanges = TableOf<MtcExchange>;
 
 /* Steps of which each GPU computes one shard. */
 class AmongPeers {

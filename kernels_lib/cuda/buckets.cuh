@@ -38,14 +38,14 @@ __global__ void __launch_bounds__(PEER_THREADS) add_parts(size_t offset, size_t 
 }
 
 /* What a program's table has of exchanges or buckets. */
-template <class Row> struct Rows {
+template <class Row> struct TableOf {
     const Row *at = nullptr;
     int count = 0;
-    Rows() = default;
-    template <int COUNT> Rows(const Row (&table)[COUNT]) : at(table), count(COUNT) {
+    TableOf() = default;
+    template <int COUNT> TableOf(const Row (&table)[COUNT]) : at(table), count(COUNT) {
     }
 };
-using Buckets = Rows<MtcBucket>;
+using Buckets = TableOf<MtcBucket>;
 
 /* A stream beside that of the phases. It outlives the capture that it is part of. */
 class BucketCopies {

@@ -37,7 +37,7 @@ static const char *make_words(MtcSession *session, MtcPeerSums *sums) {
     return error ? error : mtc_synchronize();
 }
 
-static const char *make_room(MtcSession *session, MtcPeerSums *sums) {
+static const char *make_room_for_sums(MtcSession *session, MtcPeerSums *sums) {
     const size_t bytes = room_bytes(session->model, sums->peers.count);
     return mtc_session_alloc(session, (void **)&sums->room, bytes, "sums of other GPUs") ? session->fault.text : NULL;
 }
@@ -109,7 +109,7 @@ int mtc_peers_new(MtcSession *session, MtcPeerSums **result, const char **why) {
     sums->peers.offset = model->sums_offset;
     sums->peers.bytes = model->sums_bytes;
     *why = make_words(session, sums);
-    *why = *why ? *why : make_room(session, sums);
+    *why = *why ? *why : make_room_for_sums(session, sums);
     const int code = meet(session, sums, why);
     if (code || *why)
         mtc_peers_free(session, sums);
