@@ -26,8 +26,7 @@ class Tokens {
                        : attempt.error;
     }
 
-    template <class Step, int ONCE>
-    cudaError_t launch(const MtcRun *run, const MtcDrawing *drawing, bool begins, OperandMaps *maps) {
+    template <class Step, int ONCE> cudaError_t launch(const MtcDrawing *drawing, bool begins, OperandMaps *maps) {
         cudaGraphExec_t *wanted = &graph[begins][drawing != nullptr];
         auto launches = [&](cudaStream_t stream) { return enqueue<Step, ONCE>(begins, drawing, maps, stream); };
         return Attempt()
@@ -50,7 +49,7 @@ public:
         if (drawing)
             attempt.then([&] { return cudaMemcpyToSymbolAsync(current_drawing, drawing, sizeof *drawing); });
         for (int64_t n = 0; n < tokens; n++)
-            attempt.then([&] { return launch<Step, ONCE>(run, drawing, run->begins && n == 0, maps); });
+            attempt.then([&] { return launch<Step, ONCE>(drawing, run->begins && n == 0, maps); });
         return attempt.text();
     }
 

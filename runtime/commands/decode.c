@@ -142,8 +142,8 @@ static int fill_cache(MtcDecoder *decoder, const MtcSequence *sequence, int64_t 
     int code = at < at_once ? prefill_cache(decoder, token, at_once) : 0;
     for (at = at < at_once ? at_once : at; at < end && !code; at++) {
         decoder->cached[at] = token[at];
-        code = decode_token(decoder->session, at, token[at], !decoder->made,
-                            at + 1 == count ? decoder->prediction : NULL);
+        code =
+            decode_token(decoder->session, at, token[at], !decoder->made, at + 1 == count ? decoder->prediction : NULL);
         decoder->made = !code;
     }
     decoder->position = code ? 0 : at;

@@ -36,9 +36,9 @@ typedef struct MtcDecoder {
     MtcSession *session;
     int32_t *cached; /* the tokens at the positions [0, position) */
     int64_t position;
-    int64_t at_once;     /* the first so many were read by the model's prefill, those behind one after the other */
-    bool made;           /* what decoding computes of weights alone is there, which lasts until another program has run */
-    float *prediction;   /* of the token that follows the last sequence */
+    int64_t at_once;   /* the first so many were read by the model's prefill, those behind one after the other */
+    bool made;         /* what decoding computes of weights alone is there, which lasts until another program has run */
+    float *prediction; /* of the token that follows the last sequence */
     int64_t calls, step; /* of the session when the cache was last seen: then nobody else has been there since */
     char *room;          /* of the device, for draws there; NULL: none was made */
 } MtcDecoder;
