@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from conftest import ROOT
+from fake_data import tensors
 from test_mnist import data  # noqa: F401 (a fixture)
 
 pytestmark = pytest.mark.gpu
@@ -38,6 +39,39 @@ train {{
   batch     = {BATCH}
 }}
 """
+
+
+# Small numbers of channels and many places: a row of the last gradient is dealt to the threads as packs of neighbours.
+POOLED = """data {
+  train = npy("x", "y")
+  x : u8[3, 32, 32]
+  y : class[10]
+}
+model {
+  s = relu(batch_norm(conv2d(x / 255, 32, 3, padding = 1, bias = false)))
+  v = relu(conv2d(s, 32, 3, padding = 1))
+  logits = linear(global_avg_pool(v), 10)
+}
+train {
+  loss      = cross_entropy(logits, y)
+  optimizer = sgd(4096)
+  batch     = 64
+}
+"""
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_step_behind_a_pool_is_that_of_the_cpu(precision, compile_model, tmp_path):
+    draw, after = np.random.default_rng(3), {}
+    for name, array in ("x", draw.integers(0, 256, (64, 3, 32, 32)).astype("u1")), ("y", draw.integers(0, 10, 64).astype("i4")):
+        with open(tmp_path / name, "wb") as file:
+            np.save(file, array)
+    for target in "cpu", "cuda":
+        saved = tmp_path / f"{target}.safetensors"
+        compile_model(POOLED, "--precision", precision, target=target)("--data", tmp_path, "--limit-steps", "1", "--quiet", "--save", saved)
+        after[target] = tensors(saved.read_bytes())
+    for name, expected in after["cpu"].items():
+        assert np.abs(after["cuda"][name] - expected).max() <= (0.02 if precision == "bf16" else 2e-3) * np.abs(expected).max(), name
 
 
 @pytest.fixture(scope="module")
