@@ -146,13 +146,15 @@ static void add_flat(Module *module, Plan *plan) {
     add_within(module, plan, BUFFER_STATE, module->states.count, module->states.at);
 }
 
-/* The user's name; for what has none, what it is to a value that has, or the kernel's and the operator's. Values of other programs than train say so. */
+/* The user's name; for what has none, what it is to a value that has, or the kernel's and the operator's; that of a leaf, which no kernel makes. Values of
+ * other programs than train say so. */
 static const char *value_label(Arena *arena, const Program *program, const Node *node, bool trains) {
     const char *label = node->name ? node->name : value_title(program, node);
-    if (!label && program_producer(program, node)->call == node)
-        label = program_producer(program, node)->name;
+    const Kernel *producer = program_producer(program, node);
+    if (!label && producer)
+        label = producer->call == node ? producer->name : arena_printf(arena, "%s_%s", producer->name, node->op->name);
     if (!label)
-        label = arena_printf(arena, "%s_%s", program_producer(program, node)->name, node->op->name);
+        label = node->op->name;
     return trains ? label : arena_printf(arena, "%s_%s", program->prefix, label);
 }
 

@@ -3,6 +3,7 @@ choice of tokens against NumPy; what is refused."""
 
 import ctypes
 import json
+import re
 import subprocess
 
 import numpy as np
@@ -431,6 +432,31 @@ def test_a_program_says_how_texts_are_made_together(trained, together, mtc):
     assert said[1].startswith("15 tokens in ") and "--decode-batch" not in said[1]
     refused = mtc(ROOT / "models/mnist.mt", "--decode-batch", "2", "--emit=plan")
     assert refused.returncode == USAGE and "--decode-batch is of models that generate text, which" in refused.stderr
+
+
+NAMELESS = """data {
+  train = text("input.txt", level = "char")
+  c : class[70][25]
+}
+model {
+  h = gather(weight([70, 16], normal(0, 1), name = "wte"), slice(c, 0, 0, 24))
+  s = attention(h, h, h, heads = 2, causal = true)
+  logits = linear(s, 70)
+}
+train {
+  loss = cross_entropy(logits, slice(c, 0, 1, 25))
+  optimizer = adam(1e-3)
+  batch = 4
+}
+"""
+
+
+def test_tokens_that_the_model_gives_no_name(mtc, tmp_path):
+    """They lie in the plan under the operator's, where mtc looked for that of a kernel that makes them."""
+    (tmp_path / "m.mt").write_text(NAMELESS)
+    done = mtc(tmp_path / "m.mt", "--decode-batch", "3", "--emit=plan")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r" i32\[3, 1\] .* texts_tokens\b", done.stdout)
 
 
 @pytest.mark.gpu
