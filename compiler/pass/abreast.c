@@ -39,14 +39,10 @@ static Nodes *readers_of(const Graph *g) {
     return readers;
 }
 
-static bool is_view(const Node *n) {
-    return n->op->cls == OP_VIEW && !(n->op->flags & OP_LOOKUP);
-}
-
 /* A view that puts the value among other elements. */
 static bool places(const Node *n) {
     bool larger = n->inputs && type_elements(&n->type) > type_elements(&n->in[0]->type);
-    return is_view(n) && n->op->attrs & ATTR_OFFSET && larger;
+    return is_looked_through(n) && n->op->attrs & ATTR_OFFSET && larger;
 }
 
 static Fate fate_of(const Abreast *a, const Node *value) {
@@ -57,7 +53,7 @@ static Fate fate_of(const Abreast *a, const Node *value) {
     *fate = FATE_UNUSED;
     for (int i = 0; i < readers->count && *fate != FATE_OTHER; i++) {
         const Node *reader = readers->at[i];
-        bool passes = reader->op->cls == OP_MAP || is_view(reader);
+        bool passes = reader->op->cls == OP_MAP || is_looked_through(reader);
         Fate next = places(reader) ? FATE_PLACED : passes ? fate_of(a, reader) : FATE_OTHER;
         *fate = next > *fate ? next : *fate;
     }
@@ -67,9 +63,9 @@ static Fate fate_of(const Abreast *a, const Node *value) {
 /* Nothing is computed of the product before it is rounded (precision.c): several read it, or one that moves its elements. */
 static bool is_rounded_as_it_is(const Abreast *a, const Node *product) {
     const Nodes *readers = &a->readers[product->id];
-    while (readers->count == 1 && is_view(readers->at[0]) && readers->at[0]->op->flags & OP_CONTIGUOUS)
+    while (readers->count == 1 && is_looked_through(readers->at[0]) && readers->at[0]->op->flags & OP_CONTIGUOUS)
         readers = &a->readers[readers->at[0]->id];
-    bool moves = readers->count == 1 && is_view(readers->at[0]) && !(readers->at[0]->op->flags & OP_REPEATS);
+    bool moves = readers->count == 1 && is_looked_through(readers->at[0]) && !(readers->at[0]->op->flags & OP_REPEATS);
     return readers->count > 1 || moves;
 }
 

@@ -3,10 +3,11 @@
  *
  *     sum over k of x[k] * w[n, k]      ->      last(to_bf16(w)),  sum over k of x[k] * to_float(to_bf16(w))[n, k]
  *
- * What has the root `last` is computed at position 0, and stays in memory that nothing else of the program has. */
+ * What has the root `last` is computed for the first token of a text, and stays in memory that nothing else of the program has. */
 #include "pass/copies.h"
 
 #include "ir/op.h"
+#include "pass/precision.h"
 
 enum { LEAST_COPIED = 1 << 16 }; /* numbers of a weight: fewer come from a cache */
 
@@ -27,13 +28,9 @@ static Node *copied(Copying *c, Node *weight) {
     return c->copy[weight->id] = op1(c->g, "to_float", narrow);
 }
 
-static bool is_view(const Node *n) {
-    return n->op->cls == OP_VIEW && !(n->op->flags & OP_LOOKUP);
-}
-
 /* The matrix that a factor is a view of; NULL: it is none of that size. */
 static Node *matrix_of(Node *factor) {
-    while (is_view(factor))
+    while (is_looked_through(factor))
         factor = factor->in[0];
     bool matrix = factor->op->table == TABLE_WEIGHT && factor->type.rank == 2 && factor->type.dtype == DT_F32;
     return matrix && type_elements(&factor->type) >= LEAST_COPIED ? factor : NULL;
@@ -41,11 +38,8 @@ static Node *matrix_of(Node *factor) {
 
 /* The same views of the copy. */
 static Node *views_of_copy(Copying *c, Node *factor) {
-    if (!is_view(factor))
-        return copied(c, factor);
-    Node *below = views_of_copy(c, factor->in[0]);
-    graph_at(c->g, factor->src);
-    return graph_node(c->g, factor->op->name, factor->attr, 1, &below);
+    bool view = is_looked_through(factor);
+    return view ? same_view(c->g, factor, views_of_copy(c, factor->in[0])) : copied(c, factor);
 }
 
 /* What a sum adds up, where that is products of two factors; NULL: it is something else. */
@@ -55,7 +49,7 @@ static Node *products_of(const Node *n) {
     Node *terms = n->in[0];
     while (terms->op->flags & OP_CONTIGUOUS)
         terms = terms->in[0];
-    return terms->op->cls == OP_MAP && !strcmp(terms->op->name, "mul") ? terms : NULL;
+    return terms->op->flags & OP_MULTIPLIES ? terms : NULL;
 }
 
 void copy_weights(Graph *g, const Machine *machine) {

@@ -60,6 +60,11 @@ bool is_looked_through(const Node *n) {
     return n->op->cls == OP_VIEW && !(n->op->flags & OP_LOOKUP);
 }
 
+Node *same_view(Graph *g, const Node *view, Node *operand) {
+    graph_at(g, view->src);
+    return graph_node(g, view->op->name, view->attr, 1, &operand);
+}
+
 /* All readers of the value may read it rounded: it is computed from the batch. The gradient of a largest element goes to those that
  * equal it, so that what it was selected from is rounded too, and the largest of that needs no rounding: none would equal it else. */
 static bool may_be_rounded(Rounding *r, Node *n) {
@@ -82,9 +87,7 @@ static Node *narrow_operand(Rounding *r, Node *operand) {
         r->rounded[operand->id] |= may_be_rounded(r, operand);
         return narrowed(r, operand);
     }
-    Node *below = narrow_operand(r, operand->in[0]);
-    graph_at(r->g, operand->src);
-    return graph_node(r->g, operand->op->name, operand->attr, 1, &below);
+    return same_view(r->g, operand, narrow_operand(r, operand->in[0]));
 }
 
 /* The elements are read in another order, from memory. */

@@ -14,4 +14,7 @@ bool product_is_rounded(const Node *n);
 /* A view whose elements are its operand's, or a number where there is none: what is rounded is the operand. */
 bool is_looked_through(const Node *n);
 
+/* The same view of another operand. */
+Node *same_view(Graph *g, const Node *view, Node *operand);
+
 #endif

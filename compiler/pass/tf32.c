@@ -95,11 +95,8 @@ static Node *rounded(Rounding *r, Node *n) {
 
 /* The same views of the rounded value. */
 static Node *rounded_below(Rounding *r, Node *operand) {
-    if (!keeps_rounded(operand))
-        return rounded(r, operand);
-    Node *below = rounded_below(r, operand->in[0]);
-    graph_at(r->g, operand->src);
-    return graph_node(r->g, operand->op->name, operand->attr, 1, &below);
+    bool view = keeps_rounded(operand);
+    return view ? same_view(r->g, operand, rounded_below(r, operand->in[0])) : rounded(r, operand);
 }
 
 static Node *turned(Graph *g, Node *matrix) {
