@@ -424,7 +424,6 @@ void graph_compact(Graph *g);
 void graph_verify(const Graph *g, const char *after);
 void module_verify(const Module *module, const char *after); /* each of its graphs */
 void graph_print(const Graph *g, Text *out);
-const char *
-graph_kind(const Graph *g); /* "train", "eval", "measure", "decode", "texts", "prefill", "update", "watch" */
+const char *graph_kind(const Graph *g); /* "train", "eval" ...: the module's name for it */
 
 #endif

@@ -379,7 +379,7 @@ const OpDef op_last = {
     .cls = OP_ROOT,
     .arity = 1,
     .table = TABLE_LAST,
-    .doc = "Decoding computes this at position 0, and has it at those that follow.",
+    .doc = "Decoding computes this for the first token of a text, and has it for those that follow.",
     .infer = infer_as_input,
 };
 

@@ -5,8 +5,8 @@
 
 #include "ir/graph.h"
 
-/* Of a model that can generate text its graphs `decode` and `prefill`, and `texts` of so many, unless they are 0; of others module->no_decode says why, unless their data are no tokens
- * at all. */
+/* Of a model that can generate text its graphs `decode` and `prefill`, and `texts` of so many, unless they are 0; of others
+ * module->no_decode says why, unless their data are no tokens at all. */
 void add_decoding(Module *module, int64_t texts);
 
 #endif

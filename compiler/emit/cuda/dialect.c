@@ -329,7 +329,7 @@ static void decoding(Emitter *e, Writer *out) {
     const char *step = arena_printf(e->arena, once ? "Decode, %d" : "Decode", once);
     write_blank(out);
     if (once)
-        write_remark(out, "phase 1 is launched at position 0 alone: what it computes of weights stays");
+        write_remark(out, "phase 1 is launched where run->begins alone: what it computes of weights stays");
     write_line(out,
                "static const char *decode(const MtcRun *run) {\n"
                "    return token_graphs.decode<%s>(run);\n"
