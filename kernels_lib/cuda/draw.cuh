@@ -233,6 +233,7 @@ static inline __device__ int drawn_token(const MtcDrawing &drawing, int64_t plac
 static inline __device__ bool completes(const MtcDrawing &drawing) {
     if (drawing.texts == 1)
         return true;
+    __threadfence(); // what the block has read comes before the count
     if (atomicAdd(drawing.arrivals, 1u) + 1 < drawing.texts)
         return false;
     *drawing.arrivals = 0;

@@ -18,6 +18,8 @@ static void atomicMin(int *at, int value) {
     *at = std::min(*at, value);
 }
 
+static void __threadfence() {
+}
 static unsigned atomicAdd(unsigned *count, unsigned more) {
     const unsigned before = *count;
     *count += more;
