@@ -4,7 +4,6 @@
 #include "commands/together.h"
 #include "data/source.h"
 #include "random.h"
-#include "ranks/nccl.h"
 #include "ranks/ranks.h"
 #include "session/feed.h"
 #include "session/library.h"
@@ -263,7 +262,6 @@ int mtc_command_bench(MtcFault *fault, const MtcModel *model, const MtcOptions *
         code = mtc_agree(fault, session, &options);
     if (!code)
         code = measure_bench(fault, session, &options, real_data);
-    mtc_nccl_leave(code != 0);
-    mtc_destroy(session);
+    mtc_leave_together(session, code);
     return code;
 }

@@ -1,4 +1,5 @@
 #include "commands/cli.h"
+#include "ranks/nccl.h"
 #include "ranks/ranks.h"
 
 #include "base/ending.h"
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- commands and flags: the tables that parsing, help and advice are made from ---- */
 
@@ -521,5 +523,7 @@ int mtc_main(const MtcModel *model, int argc, char **argv) {
     if (code && parser.fault.code && mtc_ranks_tell(code))
         fprintf(stderr, "%s: error: %s\n", argv[0], parser.fault.text);
     mtc_ranks_leave(code);
+    if (mtc_nccl_lost())
+        _exit(code);
     return code;
 }

@@ -5,7 +5,6 @@
 #include "commands/generate.h"
 #include "commands/progress.h"
 #include "commands/together.h"
-#include "ranks/nccl.h"
 #include "ranks/ranks.h"
 #include "session/advice.h"
 #include "session/best.h"
@@ -562,8 +561,7 @@ int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *
         code = dry_run(fault, fit, opening.examples, &opening.notes);
     else if (!code)
         code = train_session(fault, fit, opening.examples, &opening.notes);
-    mtc_nccl_leave(code != 0);
-    mtc_destroy(fit->session);
+    mtc_leave_together(fit->session, code);
     mtc_opening_free(&opening);
     free(fit);
     return code;

@@ -6,7 +6,6 @@
 #include "commands/own_steps.h"
 #include "commands/rates.h"
 #include "commands/together.h"
-#include "ranks/nccl.h"
 #include "ranks/ranks.h"
 #include "session/finite.h"
 #include "session/library.h"
@@ -567,9 +566,8 @@ int mtc_command_profile(MtcFault *fault, const MtcModel *model, const MtcOptions
         if (code)
             *fault = profile.session->fault;
     }
-    mtc_nccl_leave(code != 0);
     free(profile.seconds);
     free(profile.own);
-    mtc_destroy(profile.session);
+    mtc_leave_together(profile.session, code);
     return code;
 }

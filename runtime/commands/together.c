@@ -2,6 +2,7 @@
 
 #include "base/device.h"
 #include "ranks/launch.h"
+#include "ranks/nccl.h"
 #include "ranks/ranks.h"
 #include "session/rank_sums.h"
 #include "session/session_data.h"
@@ -53,6 +54,13 @@ static int start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *
 int mtc_join_others(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool trains, bool *waited) {
     const int code = start_gpus(fault, model, options, trains, waited);
     return code || *waited ? code : mtc_ranks_join(fault, (double)options->rank_timeout);
+}
+
+void mtc_leave_together(MtcSession *session, int code) {
+    if (mtc_nccl_lost())
+        return;
+    mtc_nccl_leave(code != 0);
+    mtc_destroy(session);
 }
 
 static int note_sharing(MtcFault *fault, MtcSession *session, const MtcOptions *options) {

@@ -27,6 +27,8 @@ static struct {
     int (*destroy)(void *comm);
     const char *(*text)(int error);
     void *comm;
+    bool lost;
+    double gone; /* when the end of another rank's connection was first seen; 0: never */
 } nccl;
 
 /* ---- the library ---- */
@@ -105,10 +107,16 @@ void mtc_nccl_leave(bool failed) {
     if (nccl.comm)
         (failed ? nccl.abort : nccl.destroy)(nccl.comm);
     nccl.comm = NULL;
+    nccl.lost = false;
+    nccl.gone = 0;
+}
+
+bool mtc_nccl_lost(void) {
+    return nccl.lost;
 }
 
 static int nccl_give_up(int code) {
-    mtc_nccl_leave(true);
+    nccl.lost = code == MTC_RANK_LOST;
     return code;
 }
 
@@ -147,13 +155,25 @@ int mtc_nccl_exchange(MtcFault *fault, int to, const void *send, size_t send_byt
     return code ? nccl_give_up(code) : 0;
 }
 
+/* Who is done may close before the last sum has arrived here, which takes no time; what a killed rank owes never comes. */
+static int nccl_look_for_others(MtcFault *fault, double seconds) {
+    const double moment = 0.1, patience = 0.5;
+    MtcFault lost;
+    const int code = seconds < moment ? 0 : mtc_ranks_look(&lost);
+    nccl.gone = !code ? 0 : nccl.gone > 0 ? nccl.gone : mtc_seconds();
+    if (!code || mtc_seconds() - nccl.gone < patience)
+        return 0;
+    *fault = lost;
+    return nccl_give_up(code);
+}
+
 int mtc_nccl_look(MtcFault *fault, double seconds) {
     int state = NCCL_SUCCESS;
     const int error = nccl.state(nccl.comm, &state), worst = error ? error : state == NCCL_IN_PROGRESS ? 0 : state;
     if (worst)
         return nccl_give_up(nccl_fault(fault, worst, "go on"));
     if (seconds < mtc_ranks_patience())
-        return 0;
+        return nccl_look_for_others(fault, seconds);
     mtc_fail(fault, MTC_RANK_LOST, "rank %d of %d waits for the others' sums: nothing came by NCCL for %.3g s",
              mtc_rank(), mtc_rank_count(), seconds);
     mtc_note(fault, "another rank hangs, was stopped, or has ended; --rank-timeout SECONDS waits longer, --resume goes "

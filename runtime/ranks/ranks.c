@@ -77,6 +77,14 @@ static int rank_lost(MtcFault *fault, int other, MtcArrival arrival) {
     return fault->code;
 }
 
+int mtc_ranks_look(MtcFault *fault) {
+    const MtcTransport *transport = joined.transport;
+    const int other = transport && transport->gone ? transport->gone() : -1;
+    if (other >= 0)
+        return rank_lost(fault, other, transport->ended() ? MTC_ENDED : MTC_CLOSED);
+    return 0;
+}
+
 int mtc_ranks_missed(MtcFault *fault, int other) {
     return rank_lost(fault, other, MTC_EXPIRED);
 }

@@ -59,6 +59,8 @@ MtcAdding mtc_ranks_host_adding(size_t bytes, bool doubles);
 int mtc_ranks_collect(MtcFault *fault, void *values, int64_t count, size_t size);
 /* Seconds that this rank waits for another, beside its own work. */
 double mtc_ranks_patience(void);
+/* While others are waited for by other means: 0, or the code of what ended one of them, whose connection has ended. */
+int mtc_ranks_look(MtcFault *fault);
 /* The fault of a rank that was waited for longer than that. */
 int mtc_ranks_missed(MtcFault *fault, int other);
 /* What each has, for all: `bytes` of each, one behind the other. */
@@ -93,6 +95,7 @@ typedef struct MtcTransport {
     MtcArrival (*exchange)(int to, const void *send, size_t send_bytes, int from, void *receive, size_t receive_bytes,
                            bool (*expired)(void));
     bool (*ended)(void); /* has another one ended all? NULL: then this process would be no more */
+    int (*gone)(void);   /* a rank whose connection has ended; -1: none. NULL likewise */
     void (*close)(void);
     void (*abort)(int code);
 } MtcTransport;

@@ -510,6 +510,21 @@ static bool tcp_ended(void) {
     return false;
 }
 
+/* Behind the words that it sent. */
+static bool tcp_is_closed(int socket) {
+    char word;
+    const ssize_t got = socket >= 0 ? recv(socket, &word, 1, MSG_PEEK | MSG_DONTWAIT) : 1;
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+static int tcp_gone(void) {
+    TcpHead end;
+    for (int other = 0; tcp.peer && other < tcp.count; other++)
+        if (tcp_is_closed(tcp.peer[other]) || tcp_says_end(tcp.peer[other], &end))
+            return other;
+    return -1;
+}
+
 static void tcp_close(void) {
     for (int other = 0; tcp.peer && other < tcp.count; other++)
         if (tcp.peer[other] >= 0)
@@ -547,6 +562,7 @@ const MtcTransport mtc_transport_tcp = {
     .open = tcp_open,
     .exchange = tcp_exchange,
     .ended = tcp_ended,
+    .gone = tcp_gone,
     .close = tcp_close,
     .abort = tcp_abort,
 };
