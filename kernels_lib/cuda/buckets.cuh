@@ -16,24 +16,38 @@ static __host__ __device__ int peer_slot(int count, int to, int from) {
     return (from - to - 1 + count) % count;
 }
 
+/* `EACH` times four numbers, `stride` apart: all are read before one is written. */
+template <int COUNT, int EACH>
+__device__ void add_sent(float4 *sums, const float4 *sent, int64_t part, int64_t first, int64_t stride, int64_t end) {
+    const int rank = current_peers.rank;
+    float4 value[EACH][COUNT];
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+#pragma unroll
+        for (int from = 0; from < COUNT; from++)
+            if (first + k * stride < end)
+                value[k][from] =
+                    __ldcg((from == rank ? sums : sent + peer_slot(COUNT, rank, from) * part) + first + k * stride);
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+        if (first + k * stride < end)
+            sums[first + k * stride] = tree_sum(value[k]);
+}
+
 /* The own part of a bucket: what the others have sent is added to what lies in the arena. */
 template <int COUNT>
 __global__ void __launch_bounds__(PEER_THREADS) add_parts(size_t offset, size_t place, int64_t fours) {
+    constexpr int EACH = 2 * FOURS_UNDER_WAY / COUNT;
     const int rank = current_peers.rank;
     const PeerPart own(fours, COUNT, rank);
-    float4 *sums = fours_of(rank, offset);
     const float4 *sent = (const float4 *)(current_peers.room[rank] + place) - own.begin;
+    const int64_t stride = (int64_t)gridDim.x * PEER_THREADS;
     const unsigned turn = begin_turn();
     if (turn == 0)
         return;
     meet_peers(0, turn);
-    for (int64_t i = own.begin + blockIdx.x * PEER_THREADS + threadIdx.x; i < own.end; i += gridDim.x * PEER_THREADS) {
-        float4 value[COUNT];
-#pragma unroll
-        for (int from = 0; from < COUNT; from++)
-            value[from] = __ldcg(from == rank ? sums + i : sent + peer_slot(COUNT, rank, from) * own.each + i);
-        sums[i] = tree_sum(value);
-    }
+    for (int64_t i = own.begin + blockIdx.x * PEER_THREADS + threadIdx.x; i < own.end; i += EACH * stride)
+        add_sent<COUNT, EACH>(fours_of(rank, offset), sent, own.each, i, stride, own.end);
     end_turn(turn);
 }
 
