@@ -18,7 +18,7 @@
 
 /* The device takes batch after batch into mean and deviation, and rounds each time: of thousands of batches, as many as shards or a small batch make,
  * that cost a digit. It begins anew with each group of so many, and the host takes what a group gave into numbers in double. */
-enum { GROUP = 32 };
+enum { GROUP = 4 };
 
 /* Of a field. `mean`, `std` NULL: it is not normalised. */
 typedef struct Moments {
