@@ -38,6 +38,11 @@ bool is_repeated_along(const Node *n, unsigned axes) {
     return n->op->flags & OP_REPEATS && (n->attr.axes & axes) == axes;
 }
 
+/* No other kernel made and stored it. */
+static bool is_made_by(const Kernel *kernel, const Node *n) {
+    return n && !kernel_reads(kernel, n);
+}
+
 /* The only reduction of the kernel, if all that comes behind it is maps of the rows. */
 static const Node *only_sum(const Kernel *kernel) {
     const Node *sum = NULL;
@@ -73,22 +78,23 @@ static bool adds_seen(Patch *patch, const Node *n) {
            type_same_shape(&first->in[0]->type, &n->in[0]->type);
 }
 
-/* n is made of what windows see, and of what is the same for all outputs. */
-static bool is_of_taps(Patch *patch, const Node *n, int depth) {
-    if (is_windows(n))
+/* n is made of what windows see, here, and of what is the same for all outputs. */
+static bool is_of_taps(Patch *patch, const Kernel *kernel, const Node *n, int depth) {
+    const bool here = is_made_by(kernel, n);
+    if (here && is_windows(n))
         return adds_seen(patch, n);
-    bool made = n->op->cls == OP_MAP && depth > 0;
+    bool made = here && n->op->cls == OP_MAP && depth > 0;
     for (int k = 0; made && k < n->inputs; k++)
-        made = is_of_taps(patch, n->in[k], depth - 1);
+        made = is_of_taps(patch, kernel, n->in[k], depth - 1);
     return made || is_repeated_along(n, OVER_OUTPUTS);
 }
 
-static Patch find_terms(const Node *sum) {
+static Patch find_terms(const Kernel *kernel, const Node *sum) {
     enum { DEEPEST = 4 };
     Patch patch = {.sum = sum};
     const Node *term = sum->in[0];
     if (sum->attr.axes != OVER_TAPS || term->type.rank != WINDOW_RANK || !vanishes(term) ||
-        !is_of_taps(&patch, term, DEEPEST))
+        !is_of_taps(&patch, kernel, term, DEEPEST))
         return (Patch){0};
     patch.windows = patch.seen[0];
     return patch;
@@ -97,12 +103,14 @@ static Patch find_terms(const Node *sum) {
 /* The patch without its sizes; without a sum if there is none. */
 static Patch find_patch(const Kernel *kernel) {
     const Node *sum = only_sum(kernel), *product = sum ? sum->in[0] : NULL;
-    while (product && product->op->cls == OP_VIEW && product->op->flags & OP_CONTIGUOUS)
+    while (is_made_by(kernel, product) && product->op->cls == OP_VIEW && product->op->flags & OP_CONTIGUOUS)
         product = product->in[0];
     Patch patch = {.sum = sum};
-    patch.windows = product ? window_factor(product, &patch.factor) : NULL;
+    patch.windows = is_made_by(kernel, product) ? window_factor(product, &patch.factor) : NULL;
     if (!patch.windows)
-        return sum ? find_terms(sum) : patch;
+        return sum ? find_terms(kernel, sum) : patch;
+    if (!is_made_by(kernel, patch.windows))
+        return (Patch){0};
     const bool over_taps = product == sum->in[0] && sum->attr.axes == OVER_TAPS;
     const bool over_outputs =
         product != sum->in[0] && sum->attr.axes == OVER_OUTPUTS << 1 && sum->in[0]->type.rank == WINDOW_RANK + 1;

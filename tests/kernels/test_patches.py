@@ -185,3 +185,27 @@ def test_threads_have_patches_of_what_pools_see(case, tmp_path):
     path = tmp_path / "pool.mt"
     path.write_text(pool_model(case, [len(outputs) for outputs in pool_taps(case)], case[0]))
     assert mtc(path, "--emit", "cu", "--arch", "sm_90").count("sum_terms<") == 1
+
+
+STORED = """data {
+  train = npy("x", "y")
+  x : f32[8, 3, 12]
+  y : f32[12]
+}
+model {
+  h   = relu(conv2d(permute(layer_norm(x), [2, 0, 1]), 12, 3, padding = 1, groups = 12, bias = false))
+  out = linear(max(h, axis = [1, 2]), 12)
+}
+train {
+  loss      = mse(out, y)
+  optimizer = sgd(0.1)
+  batch     = 48
+}
+"""
+
+
+def test_what_was_stored_of_windows_is_read(tmp_path):
+    """The kernel of a small layer stores the products of its gradient with windows; they are summed as they lie, without patches."""
+    path = tmp_path / "stored.mt"
+    path.write_text(STORED)
+    assert "sum_outputs<" not in mtc(path, "--emit", "cu", "--arch", "sm_90")
