@@ -172,9 +172,9 @@ def median_us(step, steps, group, device):
 # ---- all ----
 
 
-def cases_of(work, counts, cuda):
+def cases_of(work, counts, cuda, wanted):
     """A captured one comes last: where it fails, nothing is lost."""
-    modes = [mode for mode in work.modes if cuda or "graph" not in mode]
+    modes = [mode for mode in work.modes if (cuda or "graph" not in mode) and (not wanted or mode in wanted)]
     alone = ["compile", "CUDA graph"] if cuda and len(work.modes) > 2 else ["compile"]
     cases = [(mode, count) for count in counts for mode in (modes if count > 1 else alone)]
     return sorted(cases, key=lambda case: "graph" in case[0])
@@ -192,7 +192,7 @@ def wait_for(file):
 
 def measure(args, device):
     rank, work = dist.get_rank(), work_of(args.work, args.tiny)
-    cases = cases_of(work, args.gpus, device.type == "cuda")
+    cases = cases_of(work, args.gpus, device.type == "cuda", args.modes)
     groups = {count: dist.new_group(list(range(count))) for count in args.gpus if count > 1}
     steps = {}
     for mode, count in cases:
@@ -217,6 +217,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", required=True, choices=["gpt2", "resnet18_cifar", "resnet18", "mnist"])
     parser.add_argument("--gpus", required=True, type=lambda text: [int(count) for count in text.split(",")])
+    parser.add_argument("--modes", type=lambda text: text.split(","), help="of several GPUs; each is compiled anew [all]")
     parser.add_argument("--go", type=Path, help="a file that is there once the GPUs are free")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu: do these lines run? Not for numbers")
     parser.add_argument("--tiny", action="store_true")
