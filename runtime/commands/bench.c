@@ -103,9 +103,9 @@ static int run_forward(MtcSession *session, int64_t rows, int64_t steps) {
     const char *error = NULL;
     run.order = NULL;
     if (session->feed) { /* its first window again and again */
-        error = mtc_feed_ready(session, 0, 0, &ready);
-        run.data = mtc_feed_data(session);
-        batches = ready * mtc_step_examples(session->model) < run.data.examples ? ready : batches;
+        error = mtc_feed_pass(session, 0, &ready, &run.data);
+        const int64_t whole = ready * mtc_step_examples(session->model) / rows;
+        batches = whole < 1 ? 1 : whole < batches ? whole : batches;
     }
     for (int64_t step = 0; step < steps && !error; step++)
         error = mtc_model_eval(session->model, &run, step % batches * rows, rows, 0);

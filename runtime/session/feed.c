@@ -2,7 +2,9 @@
 
 #include "base/parallel.h"
 #include "random.h"
+#include "ranks/ranks.h"
 #include "session/memory.h"
+#include "session/shards.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,17 +22,45 @@ typedef struct FeedWindow {
     MtcEvent *copied, *used;
 } FeedWindow;
 
+/* Of a step's examples, those that this rank has in its shards. */
+typedef struct FeedShare {
+    int64_t first, rows;
+} FeedShare;
+
 struct MtcFeed {
     MtcExamples examples;
     size_t example_bytes;
-    int64_t window_steps, steps; /* of a window, of an epoch */
+    int64_t rows, steps; /* room of a window; steps of an epoch */
+    FeedShare share;     /* that windows of an epoch have */
     MtcStream *stream;
     int current;
     FeedWindow window[WINDOWS];
 };
 
-static int64_t window_rows(const MtcSession *session) {
-    return session->feed->window_steps * mtc_step_examples(session->model);
+static FeedShare own_share(const MtcModel *model) {
+    const int64_t step = mtc_step_examples(model), rows = model->shards ? mtc_report_rows(model) * model->batch : step;
+    const int64_t first = mtc_rank() * rows, left = step - first;
+    return (FeedShare){first, left < rows ? left : rows};
+}
+
+/* A pass in the order of the data has all examples. */
+static FeedShare share_of(const MtcSession *session, int64_t epoch) {
+    return epoch == IN_ORDER ? (FeedShare){0, mtc_step_examples(session->model)} : session->feed->share;
+}
+
+static int64_t window_steps(const MtcSession *session, int64_t epoch) {
+    return session->feed->rows / share_of(session, epoch).rows;
+}
+
+/* Rows of a window that begins with that step: those of the last step of an epoch may be fewer. */
+static int64_t rows_from(const MtcSession *session, int64_t epoch, int64_t step) {
+    const MtcFeed *feed = session->feed;
+    const FeedShare share = share_of(session, epoch);
+    const int64_t most = window_steps(session, epoch), left = feed->steps - step;
+    if (most < left)
+        return most * share.rows;
+    const int64_t last = feed->examples.count - (feed->steps - 1) * mtc_step_examples(session->model) - share.first;
+    return (left - 1) * share.rows + (last < 0 ? 0 : last < share.rows ? last : share.rows);
 }
 
 /* ---- filling a window ---- */
@@ -38,7 +68,8 @@ static int64_t window_rows(const MtcSession *session) {
 typedef struct GatherJob {
     MtcSession *session;
     const FeedWindow *window;
-    int64_t first, rows; /* of the epoch's order */
+    FeedShare share;
+    int64_t first, rows; /* the step that it begins with; examples of it and those behind */
     uint64_t key;
     bool failed; /* the first that did has left its fault in the session */
 } GatherJob;
@@ -50,6 +81,12 @@ static void gather_example(GatherJob *job, int field, int64_t example, char *val
         job->session->fault = fault;
 }
 
+/* Where row i of the window stands in the order of the epoch. */
+static uint32_t position_of(const GatherJob *job, int64_t i) {
+    const int64_t step = job->first + i / job->share.rows;
+    return (uint32_t)(step * mtc_step_examples(job->session->model) + job->share.first + i % job->share.rows);
+}
+
 static void gather_task(void *context, int64_t task) {
     GatherJob *job = (GatherJob *)context;
     const MtcModel *model = job->session->model;
@@ -57,7 +94,7 @@ static void gather_task(void *context, int64_t task) {
     const int64_t end = (task + 1) * ROWS_PER_TASK < job->rows ? (task + 1) * ROWS_PER_TASK : job->rows;
     const uint32_t count = (uint32_t)feed->examples.count;
     for (int64_t i = task * ROWS_PER_TASK; i < end; i++) {
-        const uint32_t position = (uint32_t)(job->first + i);
+        const uint32_t position = position_of(job, i);
         const size_t from = job->window->epoch == IN_ORDER ? position : mtc_permute(job->key, count, position);
         char *array = job->window->host;
         job->window->number[i] = (int)from;
@@ -84,10 +121,9 @@ static const char *upload_window(MtcSession *session, FeedWindow *window, int64_
 }
 
 static const char *fill_window(MtcSession *session, FeedWindow *window, int64_t epoch, int64_t index) {
-    GatherJob job = {session, window, index * window_rows(session), window_rows(session), 0, false};
-    const int64_t left = session->feed->examples.count - job.first;
+    const int64_t first = index * window_steps(session, epoch);
+    GatherJob job = {session, window, share_of(session, epoch), first, rows_from(session, epoch, first), 0, false};
     const char *error = mtc_event_wait(window->copied); /* its host memory is free */
-    job.rows = job.rows < left ? job.rows : left;
     if (epoch != IN_ORDER)
         job.key = mtc_shuffle_key(session->seed, (uint64_t)epoch);
     window->epoch = epoch;
@@ -107,9 +143,9 @@ static bool holds_window(const MtcSession *session, const FeedWindow *window, in
     return window->filled && window->epoch == epoch && window->index == index && window->seed == session->seed;
 }
 
-const char *mtc_feed_ready(MtcSession *session, int64_t epoch, int64_t epoch_step, int64_t *steps) {
+static const char *make_ready(MtcSession *session, int64_t epoch, int64_t epoch_step, int64_t *steps) {
     MtcFeed *feed = session->feed;
-    const int64_t index = epoch_step / feed->window_steps, end = (index + 1) * feed->window_steps;
+    const int64_t most = window_steps(session, epoch), index = epoch_step / most, end = (index + 1) * most;
     const char *error = NULL;
     *steps = (end < feed->steps ? end : feed->steps) - epoch_step;
     if (!holds_window(session, &feed->window[feed->current], epoch, index)) {
@@ -120,11 +156,45 @@ const char *mtc_feed_ready(MtcSession *session, int64_t epoch, int64_t epoch_ste
     return error ? error : mtc_event_before_work(feed->window[feed->current].copied);
 }
 
+/* Where each example of an epoch's order lies in its window, the same in every epoch; of those that others have, anywhere: row 0. */
+static void fill_positions(const MtcSession *session, int *position) {
+    const FeedShare share = session->feed->share;
+    const int64_t step = mtc_step_examples(session->model), most = window_steps(session, 0);
+    for (int64_t i = 0; i < session->feed->examples.count; i++) {
+        const int64_t row = i % step - share.first;
+        position[i] = row < 0 || row >= share.rows ? 0 : (int)(i / step % most * share.rows + row);
+    }
+}
+
+/* Windows of an epoch have what this process needs, alone or as one of several. */
+static const char *choose_share(MtcSession *session) {
+    const size_t bytes = (size_t)session->feed->examples.count * sizeof(int);
+    int *position = (int *)malloc(bytes);
+    if (!position) {
+        mtc_no_memory(&session->fault, bytes, "the order");
+        return session->fault.text;
+    }
+    session->feed->share = own_share(session->model);
+    for (int i = 0; i < WINDOWS; i++)
+        session->feed->window[i].filled = false;
+    fill_positions(session, position);
+    const char *error = mtc_upload(session->order, position, bytes);
+    error = error ? error : mtc_synchronize();
+    free(position);
+    return error;
+}
+
+const char *mtc_feed_ready(MtcSession *session, int64_t epoch, int64_t epoch_step, int64_t *steps) {
+    const FeedShare now = own_share(session->model), *then = &session->feed->share;
+    const char *error = now.first == then->first && now.rows == then->rows ? NULL : choose_share(session);
+    return error ? error : make_ready(session, epoch, epoch_step, steps);
+}
+
 const char *mtc_feed_ahead(MtcSession *session) {
     MtcFeed *feed = session->feed;
     const FeedWindow *window = &feed->window[feed->current];
     FeedWindow *next = &feed->window[(feed->current + 1) % WINDOWS];
-    const bool last = (window->index + 1) * feed->window_steps >= feed->steps;
+    const bool last = (window->index + 1) * window_steps(session, window->epoch) >= feed->steps;
     const int64_t epoch = last && window->epoch != IN_ORDER ? window->epoch + 1 : window->epoch;
     const int64_t index = last ? 0 : window->index + 1;
     const char *error = mtc_event_record(window->used);
@@ -141,12 +211,13 @@ MtcData mtc_feed_data(const MtcSession *session) {
 
 const char *mtc_feed_pass(MtcSession *session, int64_t epoch_step, int64_t *steps, MtcData *data) {
     const MtcModel *model = session->model;
-    const char *error = mtc_feed_ready(session, IN_ORDER, epoch_step, steps);
+    const char *error = make_ready(session, IN_ORDER, epoch_step, steps);
     const FeedWindow *window = &session->feed->window[session->feed->current];
+    const int64_t first = window->index * window_steps(session, IN_ORDER) * mtc_step_examples(model);
     *data = mtc_feed_data(session);
     data->number = NULL;
     for (int f = 0; f < model->fields; f++) { /* where example 0 would lie */
-        const size_t before = (size_t)(window->index * window_rows(session)) * mtc_example_bytes(&model->field[f]);
+        const size_t before = (size_t)first * mtc_example_bytes(&model->field[f]);
         data->field[f] = (const void *)((uintptr_t)data->field[f] - before);
     }
     return error;
@@ -168,13 +239,13 @@ static void choose_window(const MtcSession *session, MtcFeed *feed) {
         feed->example_bytes += mtc_example_bytes(&model->field[f]);
     feed->steps = (feed->examples.count + step - 1) / step;
     const int64_t most = (int64_t)(bytes / (feed->example_bytes * (size_t)step));
-    feed->window_steps = most < 1 ? 1 : most < feed->steps ? most : feed->steps;
+    feed->rows = step * (most < 1 ? 1 : most < feed->steps ? most : feed->steps);
 }
 
 /* Examples are gathered: in a window they lie one behind the other. */
 static int new_window(MtcSession *session, FeedWindow *window) {
     const MtcModel *model = session->model;
-    const int64_t rows = window_rows(session);
+    const int64_t rows = session->feed->rows;
     mtc_data_strides(model, 0, &window->data);
     const char *error = mtc_event_new(&window->copied);
     error = error ? error : mtc_event_new(&window->used);
@@ -184,24 +255,13 @@ static int new_window(MtcSession *session, FeedWindow *window) {
     if (!code)
         code = mtc_session_alloc(session, (void **)&window->data.number, (size_t)rows * sizeof *window->number,
                                  "their numbers");
-    for (int f = 0; f < model->fields && !code; f++)
-        code = mtc_session_alloc(session, (void **)&window->data.field[f],
-                                 (size_t)rows * mtc_example_bytes(&model->field[f]), model->field[f].name);
+    for (int f = 0; f < model->fields && !code; f++) {
+        const size_t bytes = (size_t)rows * mtc_example_bytes(&model->field[f]);
+        code = mtc_session_alloc(session, (void **)&window->data.field[f], bytes, model->field[f].name);
+        if (!code) /* rows that fill a shard without examples are numbers too */
+            code = mtc_device_fault(session, mtc_zero((void *)window->data.field[f], bytes), model->field[f].name);
+    }
     return code;
-}
-
-/* The same in every epoch. */
-static int upload_positions(MtcSession *session) {
-    const int64_t examples = session->feed->examples.count;
-    int *position = (int *)malloc((size_t)examples * sizeof *position);
-    if (!position)
-        return mtc_no_memory(&session->fault, (size_t)examples * sizeof *position, "the order");
-    for (int64_t i = 0; i < examples; i++)
-        position[i] = (int)(i % window_rows(session));
-    const char *error = mtc_upload(session->order, position, (size_t)examples * sizeof *position);
-    error = error ? error : mtc_synchronize();
-    free(position);
-    return mtc_device_fault(session, error, "the order");
 }
 
 int mtc_feed_new(MtcSession *session, MtcExamples *examples) {
@@ -218,7 +278,7 @@ int mtc_feed_new(MtcSession *session, MtcExamples *examples) {
     for (int i = 0; i < WINDOWS && !code; i++)
         code = new_window(session, &feed->window[i]);
     if (!code)
-        code = upload_positions(session);
+        code = mtc_device_fault(session, choose_share(session), "the order");
     return code;
 }
 
@@ -231,8 +291,8 @@ void mtc_feed_free(MtcSession *session) {
         FeedWindow *window = &feed->window[i];
         for (int f = 0; f < session->model->fields; f++)
             mtc_session_free(session, (void *)window->data.field[f],
-                             (size_t)window_rows(session) * mtc_example_bytes(&session->model->field[f]));
-        mtc_session_free(session, (void *)window->data.number, (size_t)window_rows(session) * sizeof *window->number);
+                             (size_t)feed->rows * mtc_example_bytes(&session->model->field[f]));
+        mtc_session_free(session, (void *)window->data.number, (size_t)feed->rows * sizeof *window->number);
         mtc_host_free(window->number);
         mtc_host_free(window->host);
         mtc_event_free(window->copied);

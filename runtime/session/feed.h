@@ -5,8 +5,9 @@
  *     device                         | steps 0  | steps 1 | ...
  *
  * The order of an epoch is cut into windows of whole steps, of which two are on the device: steps run on one while the other
- * is copied. Position p of every epoch is row p % (rows of a window) of its window, and that is the order that steps see:
- * they compute what they compute with all data on the device. */
+ * is copied. Each position of every epoch has its row in its window, and that is the order that steps see:
+ * they compute what they compute with all data on the device. Of several ranks each has in its windows the examples of its own shards; a
+ * pass in the order of the data has all. */
 #ifndef MTC_FEED_H
 #define MTC_FEED_H
 

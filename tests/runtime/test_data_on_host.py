@@ -8,6 +8,7 @@ import pytest
 from conftest import ROOT
 from fake_data import unpack
 from runtime_library import SANITIZERS, build_program
+from test_sockets import begun, ended
 
 pytestmark = pytest.mark.quick
 
@@ -101,6 +102,20 @@ def test_statistics_of_fields(compile_model, tmp_path, monkeypatch):
         monkeypatch.setenv("MTC_WINDOW", str(steps * 16 * 16))
         program("--data", tmp_path, "--save", tmp_path / "host", "--data-on", "host", "--quiet")
         assert saved(tmp_path, "host") == saved(tmp_path, "device")
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_each_rank_gathers_its_own(compile_model, tmp_path, monkeypatch, ranks):
+    """Shards of a step have 5, 5, 5 and 3 examples, those of an epoch's last one 5, 4, none and none."""
+    random = np.random.default_rng(0)
+    np.save(tmp_path / "x.npy", random.normal(5, 3, (333, 3)).astype(np.float32))
+    np.save(tmp_path / "y.npy", random.normal(0, 1, (333, 1)).astype(np.float32))
+    program = compile_model(MODEL, "--shards", 4, "--batch", 18)
+    program("--data", tmp_path, "--save", tmp_path / "device", "--quiet")
+    for steps in (1, 2, 7, 21):
+        monkeypatch.setenv("MTC_WINDOW", str(steps * 18 * 16))
+        codes, _, told = ended(begun(program, tmp_path, ranks, "--save", "host", "--data-on", "host", "--quiet"))
+        assert not any(codes) and saved(tmp_path, "host") == saved(tmp_path, "device"), told
 
 
 @pytest.mark.gpu
