@@ -155,8 +155,15 @@ static int agree_on_values(MtcFault *fault, Agreement *all, MtcSession *session)
 int mtc_agree_on_data(MtcFault *fault, MtcSession *session) {
     Agreement all = {0};
     agree_on_program(&all, session);
+    agree_on(&all, "training data", "%lld examples", (long long)session->data[MTC_TRAIN].examples);
+    int code = mtc_ranks_agree(fault, all.row, all.count);
+    if (!code && mtc_share_train_hash(session)) {
+        *fault = session->fault;
+        return fault->code;
+    }
+    all.count = 0;
     agree_on(&all, "training data", "%016llx", (unsigned long long)session->train_hash);
-    int code = agree_on_evaluated(fault, &all, session, MTC_TEST, "test data");
+    code = code ? code : agree_on_evaluated(fault, &all, session, MTC_TEST, "test data");
     code = code ? code : agree_on_evaluated(fault, &all, session, MTC_VALIDATION, "validation data");
     return code ? code : mtc_ranks_agree(fault, all.row, all.count);
 }

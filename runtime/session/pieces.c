@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { AHEAD = 2, PIECE = 1 << 24 };
+enum { AHEAD = 2 };
 
 struct MtcPieces {
     char *host[AHEAD];
@@ -29,7 +29,7 @@ static int need_pieces(MtcSession *session) {
     if (!session->pieces)
         return mtc_no_memory(&session->fault, sizeof *session->pieces, "copies of the device's memory");
     for (int i = 0; i < AHEAD && !error; i++) {
-        error = mtc_host_alloc((void **)&session->pieces->host[i], PIECE);
+        error = mtc_host_alloc((void **)&session->pieces->host[i], MTC_PIECE);
         error = error ? error : mtc_event_new(&session->pieces->copied[i]);
     }
     if (error)
@@ -38,11 +38,11 @@ static int need_pieces(MtcSession *session) {
 }
 
 static size_t size_at(size_t from, size_t bytes) {
-    return bytes - from < PIECE ? bytes - from : PIECE;
+    return bytes - from < MTC_PIECE ? bytes - from : MTC_PIECE;
 }
 
 static const char *ask_for(const MtcPieces *pieces, const char *memory, size_t from, size_t bytes) {
-    const size_t i = from / PIECE % AHEAD;
+    const size_t i = from / MTC_PIECE % AHEAD;
     const char *error = NULL;
     if (from < bytes)
         error = mtc_download(pieces->host[i], memory + from, size_at(from, bytes));
@@ -52,10 +52,10 @@ static const char *ask_for(const MtcPieces *pieces, const char *memory, size_t f
 int mtc_visit_memory(MtcSession *session, const void *memory, size_t bytes, MtcVisitBytes *visit, void *user) {
     int code = need_pieces(session);
     const char *error = code ? NULL : ask_for(session->pieces, (const char *)memory, 0, bytes);
-    for (size_t from = 0; from < bytes && !code; from += PIECE) {
+    for (size_t from = 0; from < bytes && !code; from += MTC_PIECE) {
         const MtcPieces *pieces = session->pieces;
-        const size_t i = from / PIECE % AHEAD;
-        error = error ? error : ask_for(pieces, (const char *)memory, from + PIECE, bytes);
+        const size_t i = from / MTC_PIECE % AHEAD;
+        error = error ? error : ask_for(pieces, (const char *)memory, from + MTC_PIECE, bytes);
         error = error ? error : mtc_event_wait(pieces->copied[i]);
         code = mtc_device_fault(session, error, "reading memory");
         if (!code)
@@ -66,9 +66,9 @@ int mtc_visit_memory(MtcSession *session, const void *memory, size_t bytes, MtcV
 
 int mtc_fill_memory(MtcSession *session, void *memory, size_t bytes, MtcFillBytes *fill, void *user) {
     int code = need_pieces(session);
-    for (size_t from = 0; from < bytes && !code; from += PIECE) {
+    for (size_t from = 0; from < bytes && !code; from += MTC_PIECE) {
         const MtcPieces *pieces = session->pieces;
-        const size_t i = from / PIECE % AHEAD, size = size_at(from, bytes);
+        const size_t i = from / MTC_PIECE % AHEAD, size = size_at(from, bytes);
         code = mtc_device_fault(session, mtc_event_wait(pieces->copied[i]), "writing memory");
         if (!code)
             code = fill(session, user, pieces->host[i], from, size);
@@ -86,7 +86,7 @@ static int copy_values(MtcSession *session, void *user, void *bytes, size_t from
 }
 
 int mtc_write_memory(MtcSession *session, void *memory, const void *values, size_t bytes) {
-    if (bytes < PIECE / 16)
+    if (bytes < MTC_PIECE / 16)
         return mtc_device_fault(session, mtc_upload(memory, values, bytes), "writing memory");
     return mtc_fill_memory(session, memory, bytes, copy_values, (void *)values);
 }

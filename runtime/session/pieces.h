@@ -9,9 +9,10 @@
 
 #include "session/session.h"
 
+enum { MTC_PIECE = 1 << 24 }; /* bytes of each, but the last */
 /* The bytes [from, from + size) of what is visited. A code that is not 0 ends the visits, and is their result. */
 typedef int MtcVisitBytes(MtcSession *session, void *user, const void *bytes, size_t from, size_t size);
-/* Pieces begin at multiples of 64 bytes. A visit may use the device, but must not visit memory itself. */
+/* A visit may use the device, but must not visit memory itself. */
 int mtc_visit_memory(MtcSession *session, const void *memory, size_t bytes, MtcVisitBytes *visit, void *user);
 /* The other way: `fill` writes the bytes [from, from + size), while those before are on their way to the device. */
 typedef int MtcFillBytes(MtcSession *session, void *user, void *bytes, size_t from, size_t size);

@@ -82,12 +82,14 @@ struct MtcSession {
     MtcData batch;                         /* memory for one batch of examples that are no data set, to predict */
     int *order;                            /* of the training examples in mtc_most_orders() epochs */
     MtcEncoding encoding;
-    char *folder;        /* where the data are, as --data says; NULL: where the model file says */
-    uint64_t split_seed; /* decided which examples the splits got */
-    uint64_t train_hash; /* of the training examples, when there are any */
-    bool measured;       /* the buffers came from a checkpoint: training data do not change them any more */
-    int64_t last_step;   /* of the whole training; 0: as the record's epochs say, else the model's */
-    double *evaluation;  /* one row of reports per batch of the larger data set */
+    char *folder;         /* where the data are, as --data says; NULL: where the model file says */
+    uint64_t split_seed;  /* decided which examples the splits got */
+    uint64_t train_hash;  /* of the training examples, when there are any */
+    uint64_t *piece_hash; /* of tokens of a file, each MTC_PIECE bytes of them: what train_hash is made of; else NULL */
+    int64_t pieces_hashed;
+    bool measured;      /* the buffers came from a checkpoint: training data do not change them any more */
+    int64_t last_step;  /* of the whole training; 0: as the record's epochs say, else the model's */
+    double *evaluation; /* one row of reports per batch of the larger data set */
     int64_t evaluation_rows;
     char *set_values; /* what metrics over a set keep of each example of the largest data set that they were asked of */
     size_t set_values_bytes;

@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/parallel.h"
+#include "ranks/ranks.h"
 #include "session/feed.h"
 #include "session/lent.h"
 #include "session/measure.h"
@@ -28,6 +29,8 @@ void mtc_release_data(MtcSession *session, int which) {
         session->orders = 0;
         mtc_session_free(session, session->order, order_bytes(data->examples));
         session->order = NULL;
+        free(session->piece_hash);
+        session->piece_hash = NULL;
         mtc_feed_free(session);
     }
     mtc_free_data(session, data, session->lent[which]);
@@ -220,7 +223,7 @@ int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *c
 typedef struct TokenReading {
     const MtcModel *model;
     const MtcExamples *examples;
-    MtcHash *hash; /* of all of them; NULL: nobody asks */
+    uint64_t *hash; /* of each piece; NULL: nobody asks */
     char *piece;
     int64_t first, count; /* of the piece */
     int64_t failed;       /* the first task that did, whose fault it is */
@@ -229,6 +232,13 @@ typedef struct TokenReading {
 } TokenReading;
 
 enum { TOKENS_PER_TASK = 1 << 18 };
+
+static uint64_t hash_of(const void *bytes, size_t size) {
+    MtcHash hash;
+    mtc_hash_begin(&hash);
+    mtc_hash_add(&hash, bytes, size);
+    return mtc_hash_end(&hash);
+}
 
 static void note_failure(TokenReading *reading, int64_t task, const MtcFault *fault) {
     pthread_mutex_lock(&reading->lock);
@@ -262,18 +272,46 @@ static int read_piece(MtcSession *session, void *user, void *bytes, size_t from,
         return session->fault.code;
     }
     if (reading->hash)
-        mtc_hash_add(reading->hash, bytes, size);
+        reading->hash[from / MTC_PIECE] = hash_of(bytes, size);
     return 0;
 }
 
-/* Of tokens that a feed takes from the file when they are needed. */
+/* Those of each rank: begin[rank] .. begin[rank + 1] - 1. */
+static void deal_pieces(int64_t pieces, int64_t *begin) {
+    for (int rank = 0; rank <= mtc_rank_count(); rank++)
+        begin[rank] = pieces * rank / mtc_rank_count();
+}
+
+/* Of tokens that a feed takes from the file when they are needed: each rank looks at a part. */
 static int look_at_tokens(MtcSession *session, TokenReading *reading, size_t bytes) {
-    enum { PIECE = 1 << 24 };
-    char *piece = (char *)malloc(PIECE);
-    int code = piece ? 0 : mtc_no_memory(&session->fault, PIECE, session->model->field->name);
-    for (size_t from = 0; from < bytes && !code; from += PIECE)
-        code = read_piece(session, reading, piece, from, bytes - from < PIECE ? bytes - from : PIECE);
+    char *piece = (char *)malloc(MTC_PIECE);
+    int64_t *begin = (int64_t *)mtc_memory(NULL, ((size_t)mtc_rank_count() + 1) * sizeof *begin);
+    deal_pieces(session->pieces_hashed, begin);
+    int code = piece ? 0 : mtc_no_memory(&session->fault, MTC_PIECE, session->model->field->name);
+    for (int64_t i = begin[mtc_rank()]; i < begin[mtc_rank() + 1] && !code; i++) {
+        const size_t from = (size_t)i * MTC_PIECE, left = bytes - from;
+        code = read_piece(session, reading, piece, from, left < MTC_PIECE ? left : MTC_PIECE);
+    }
+    free(begin);
     free(piece);
+    return code;
+}
+
+/* That of one piece is the checksum of all. */
+static void hash_pieces(MtcSession *session) {
+    const int64_t pieces = session->pieces_hashed;
+    session->train_hash =
+        pieces == 1 ? session->piece_hash[0] : hash_of(session->piece_hash, (size_t)pieces * sizeof(uint64_t));
+}
+
+int mtc_share_train_hash(MtcSession *session) {
+    if (!session->piece_hash || mtc_rank_count() == 1)
+        return 0;
+    int64_t *begin = (int64_t *)mtc_memory(NULL, ((size_t)mtc_rank_count() + 1) * sizeof *begin);
+    deal_pieces(session->pieces_hashed, begin);
+    const int code = mtc_ranks_gather(&session->fault, session->piece_hash, sizeof *session->piece_hash, begin);
+    free(begin);
+    hash_pieces(session);
     return code;
 }
 
@@ -281,16 +319,18 @@ static int look_at_tokens(MtcSession *session, TokenReading *reading, size_t byt
 static int take_tokens(MtcSession *session, int which, const MtcExamples *examples) {
     const MtcData *data = &session->data[which];
     const size_t bytes = mtc_data_bytes(session, data, 0);
-    MtcHash hash;
+    if (which == MTC_TRAIN) {
+        session->pieces_hashed = (int64_t)((bytes + MTC_PIECE - 1) / MTC_PIECE);
+        session->piece_hash = (uint64_t *)mtc_zeroed((size_t)session->pieces_hashed * sizeof(uint64_t));
+    }
     TokenReading reading = {.model = session->model,
                             .examples = examples,
-                            .hash = which == MTC_TRAIN ? &hash : NULL,
+                            .hash = which == MTC_TRAIN ? session->piece_hash : NULL,
                             .lock = PTHREAD_MUTEX_INITIALIZER};
-    mtc_hash_begin(&hash);
     const int code = data->field[0] ? mtc_fill_memory(session, (void *)data->field[0], bytes, read_piece, &reading)
                                     : look_at_tokens(session, &reading, bytes);
     if (which == MTC_TRAIN)
-        session->train_hash = mtc_hash_end(&hash);
+        hash_pieces(session);
     return code;
 }
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from library import Library
+from test_sockets import begun, ended
 
 pytestmark = pytest.mark.quick
 
@@ -193,3 +194,21 @@ def test_a_file_whose_name_is_given_to_another(run, folder):
     (folder / "train.bin").write_bytes(draw(9000).astype("<u2").tobytes())
     run("--epochs", 40, "--save", "undisturbed", "--quiet")
     assert same(folder, "moved", "undisturbed")
+
+
+def test_each_rank_looks_at_its_part(compile_model, tmp_path):
+    """Of some pieces of 16 MB. What one finds, all end with; the checksum is that of one process, which a resumed training asks for."""
+    tokens, flags = draw(10_000_000).astype("<u2"), ["--save", "w", "--quiet", "--data-on"]
+    tokens.tofile(tmp_path / "train.bin")
+    program = compile_model(MODEL.replace("stride = 20", "stride = 5000"), "--shards", 4)
+    program("--data", tmp_path, *flags, "device", "--limit-steps", 20, cwd=tmp_path)
+    expected = (tmp_path / "w").read_bytes()
+    for ranks in 2, 4:
+        codes, _, told = ended(begun(program, tmp_path, ranks, *flags, "host", "--limit-steps", 20))
+        assert not any(codes) and (tmp_path / "w").read_bytes() == expected, told
+    codes, _, told = ended(begun(program, tmp_path, 2, "--resume", "w", *flags, "host", "--limit-steps", 25))
+    assert not any(codes), told
+    tokens[8_900_000] = CLASSES
+    tokens.tofile(tmp_path / "train.bin")
+    codes, _, told = ended(begun(program, tmp_path, 2, *flags, "host"))
+    assert codes[1] == BAD_DATA and codes[0] and told.count("error: ") == 1 and f"token 8900000, counted from 0, is {CLASSES}" in told, (codes, told)
