@@ -37,8 +37,8 @@ ARROWS = {
                  "compiler/tokens", "compiler/weights", "compiler/import"],
     BASE: ["runtime"],  # mtc.h
     TOKENIZER: [BASE],
-    DATA: ["kernels_lib", BASE, TOKENIZER],  # random.h: what the kernels draw, the runtime draws
     RANKS: [BASE],
+    DATA: ["kernels_lib", BASE, TOKENIZER, RANKS],  # random.h: what the kernels draw, the runtime draws
     SESSION: ["kernels_lib", BASE, DATA, RANKS],
     CHECKPOINT: [BASE, DATA, SESSION],
     "runtime/embed": ["runtime", BASE],  # mtc.h: tables of a generated library

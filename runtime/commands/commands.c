@@ -5,6 +5,7 @@
 #include "commands/cli.h"
 #include "commands/confusion.h"
 #include "commands/together.h"
+#include "data/source.h"
 #include "random.h"
 #include "ranks/ranks.h"
 #include "session/finite.h"
@@ -86,13 +87,21 @@ static int check_splits(MtcFault *fault, const MtcModel *model, const char *cons
     return 0;
 }
 
+/* By the thread that has joined the ranks, and no other. */
+static bool reads_together(const MtcModel *model) {
+    bool together = false;
+    for (int i = 0; i < model->origins && mtc_rank_count() > 1; i++)
+        together |= mtc_source_of(&model->origin[i])->together;
+    return together;
+}
+
 static void begin_load(DataLoad *load, const MtcModel *model, const char *const *split) {
     bool any = false;
     for (int which = 0; which < MTC_SPLITS; which++)
         any |= split[which] != NULL;
     load->model = model;
     load->split = split;
-    load->threaded = any && pthread_create(&load->thread, NULL, run_load, load) == 0;
+    load->threaded = any && !reads_together(model) && pthread_create(&load->thread, NULL, run_load, load) == 0;
     if (any && !load->threaded)
         run_load(load);
 }

@@ -51,11 +51,6 @@ static int start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *
     return code ? code : mtc_ranks_launch(fault, count, (double)options->rank_timeout, waited);
 }
 
-int mtc_join_others(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool trains, bool *waited) {
-    const int code = start_gpus(fault, model, options, trains, waited);
-    return code || *waited ? code : mtc_ranks_join(fault, (double)options->rank_timeout);
-}
-
 void mtc_leave_together(MtcSession *session, int code) {
     if (mtc_nccl_lost())
         return;
@@ -123,9 +118,19 @@ static void agree_on(Agreement *all, const char *name, const char *format, ...) 
     all->row[all->count++] = (MtcAgreed){name, text};
 }
 
-static void agree_on_program(Agreement *all, const MtcSession *session) {
-    const MtcModel *model = session->model;
+static void agree_on_program(Agreement *all, const MtcModel *model) {
     agree_on(all, "program", "%s in %d shards", model->model_hash, model->shards);
+}
+
+/* What comes next is told as that program would. */
+int mtc_join_others(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool trains, bool *waited) {
+    Agreement all = {0};
+    int code = start_gpus(fault, model, options, trains, waited);
+    if (code || *waited)
+        return code;
+    code = mtc_ranks_join(fault, (double)options->rank_timeout);
+    agree_on_program(&all, model);
+    return code ? code : mtc_ranks_agree(fault, all.row, all.count);
 }
 
 /* Each rank evaluates a part of these. */
@@ -154,7 +159,7 @@ static int agree_on_values(MtcFault *fault, Agreement *all, MtcSession *session)
 
 int mtc_agree_on_data(MtcFault *fault, MtcSession *session) {
     Agreement all = {0};
-    agree_on_program(&all, session);
+    agree_on_program(&all, session->model);
     agree_on(&all, "training data", "%lld examples", (long long)session->data[MTC_TRAIN].examples);
     int code = mtc_ranks_agree(fault, all.row, all.count);
     if (!code && mtc_share_train_hash(session)) {
@@ -187,7 +192,7 @@ int mtc_agree_on_evaluation(MtcFault *fault, MtcSession *session, const MtcOptio
     Agreement all = {0};
     if (mtc_rank_count() == 1)
         return 0;
-    agree_on_program(&all, session);
+    agree_on_program(&all, session->model);
     int code = agree_on_evaluated(fault, &all, session, MTC_TEST, "data set to evaluate");
     code = code ? code : agree_on_values(fault, &all, session);
     code = code ? code : mtc_ranks_agree(fault, all.row, all.count);

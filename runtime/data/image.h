@@ -64,6 +64,11 @@ typedef struct MtcDecoded {
 int mtc_decode_files(MtcFault *fault, const MtcImageFiles *files, const MtcImageForm *form, MtcReading *reading,
                      MtcDecoded *decoded);
 
+/* The same by all ranks, which have the same list of files: each decodes a part. `kept`: all images, where this rank has them; they become
+ * those that are decoded, or are freed. */
+int mtc_decode_together(MtcFault *fault, const MtcImageFiles *files, const MtcImageForm *form, uint8_t *kept,
+                        MtcReading *reading, MtcDecoded *decoded);
+
 /* The records of cifar10("folder"): a label, then 32 x 32 bytes red, as many green, as many blue. */
 int mtc_read_cifar(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, const char *folder,
                    MtcExamples *examples);

@@ -3,7 +3,9 @@
 #include "data/image.h"
 #include "data/source.h"
 #include "data/table.h"
+#include "ranks/ranks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -79,19 +81,44 @@ static void keep_images(const char *folder, MtcDigest list, const uint8_t *plane
     mtc_cache_keep(folder, &header, sizeof header, planes, size);
 }
 
+/* Each rank decodes a part of one list: of the same names, wherever its folder lies. */
+static int agree_on_list(MtcFault *fault, const char *folder, const MtcImageFiles *files) {
+    MtcText names = {NULL, 0, 0};
+    char value[64];
+    const MtcAgreed agreed = {"list of images", value};
+    for (int64_t i = 0; i < files->count; i++)
+        mtc_text_add(&names, "%s\n", files->path[i] + strlen(folder));
+    const MtcDigest digest = mtc_digest(names.at, names.length);
+    snprintf(value, sizeof value, "%lld files, %016llx", (long long)files->count, (unsigned long long)digest.at[0]);
+    free(names.at);
+    const int code = mtc_ranks_ready(fault, 0);
+    return code ? code : mtc_ranks_agree(fault, &agreed, 1);
+}
+
+static int decode_missing(MtcFault *fault, const char *folder, const MtcImageFiles *files, const MtcImageForm *form,
+                          uint8_t *kept, MtcReading *reading, MtcDecoded *decoded) {
+    bool all_have = kept != NULL;
+    int code = mtc_rank_count() > 1 ? agree_on_list(fault, folder, files) : 0;
+    code = code || mtc_rank_count() == 1 ? code : mtc_ranks_all(fault, kept != NULL, &all_have);
+    if (code) {
+        free(kept);
+        return code;
+    }
+    if (!all_have)
+        return mtc_rank_count() > 1 ? mtc_decode_together(fault, files, form, kept, reading, decoded)
+                                    : mtc_decode_files(fault, files, form, reading, decoded);
+    *decoded = (MtcDecoded){.count = files->count, .planes = kept};
+    return 0;
+}
+
 static int decode_or_load(MtcFault *fault, const char *folder, const MtcImageFiles *files, const MtcImageForm *form,
                           MtcReading *reading, MtcDecoded *decoded) {
     const size_t size = (size_t)files->count * mtc_image_bytes(form);
-    MtcDigest list = {{0, 0}};
-    memset(decoded, 0, sizeof *decoded);
-    decoded->count = files->count;
-    if (reading->cache) {
-        list = digest_list(files, form);
-        if ((decoded->planes = load_kept(folder, list, size)) != NULL)
-            return 0;
-    }
-    int code = mtc_decode_files(fault, files, form, reading, decoded);
-    if (!code && reading->cache && !decoded->file)
+    const MtcDigest list = reading->cache ? digest_list(files, form) : (MtcDigest){{0, 0}};
+    uint8_t *kept = reading->cache ? load_kept(folder, list, size) : NULL;
+    const bool missing = !kept;
+    const int code = decode_missing(fault, folder, files, form, kept, reading, decoded);
+    if (!code && reading->cache && missing && !decoded->file)
         keep_images(folder, list, decoded->planes, size);
     return code;
 }
@@ -241,4 +268,5 @@ const MtcSource mtc_source_images = {.open = open_folder,
                                      .close = free_classes,
                                      .example = "examples.npy",
                                      .folders = true,
-                                     .parsed = true};
+                                     .parsed = true,
+                                     .together = true};

@@ -3,6 +3,7 @@
 #include "base/parallel.h"
 #include "data/image.h"
 #include "data/table_fields.h"
+#include "ranks/ranks.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,7 +21,8 @@ typedef struct DecodeJob {
     const MtcImageFiles *files;
     const MtcImageForm *form;
     uint8_t *planes;
-    bool *wrong; /* each file */
+    int64_t begin, end; /* files that are decoded now */
+    bool *wrong;        /* each file */
     pthread_mutex_t lock;
     BadFiles bad;
 } DecodeJob;
@@ -60,7 +62,8 @@ static void add_bad_file(BadFiles *bad, int64_t file, const MtcFault *fault) {
 static void decode_task(void *context, int64_t task) {
     DecodeJob *job = (DecodeJob *)context;
     MtcFault fault;
-    for (int64_t i = task * FILES_PER_TASK; i < (task + 1) * FILES_PER_TASK && i < job->files->count; i++) {
+    const int64_t first = job->begin + task * FILES_PER_TASK;
+    for (int64_t i = first; i < first + FILES_PER_TASK && i < job->end; i++) {
         fault.code = 0;
         if (!decode_file(&fault, job, i))
             continue;
@@ -126,26 +129,78 @@ static int finish_decoding(MtcFault *fault, DecodeJob *job, MtcReading *reading,
     return code;
 }
 
-int mtc_decode_files(MtcFault *fault, const MtcImageFiles *files, const MtcImageForm *form, MtcReading *reading,
-                     MtcDecoded *decoded) {
+static void decode_range(DecodeJob *job, int64_t begin, int64_t end) {
+    job->begin = begin;
+    job->end = end;
+    mtc_parallel((end - begin + FILES_PER_TASK - 1) / FILES_PER_TASK, decode_task, job);
+}
+
+/* Each rank decodes a part, unless it has all, and gets the others'. Where a file is wrong, each decodes all, and finds what one would. */
+static int decode_shares(MtcFault *fault, DecodeJob *job, bool kept) {
+    const int rank = mtc_rank(), ranks = mtc_rank_count();
+    int64_t *begin = (int64_t *)mtc_memory(NULL, ((size_t)ranks + 1) * sizeof *begin);
+    bool good = false;
+    for (int r = 0; r <= ranks; r++)
+        begin[r] = job->files->count * r / ranks;
+    if (!kept)
+        decode_range(job, begin[rank], begin[rank + 1]);
+    int code = mtc_ranks_all(fault, !job->bad.count, &good);
+    if (!code && good)
+        code = mtc_ranks_gather(fault, job->planes, mtc_image_bytes(job->form), begin);
+    if (!code && !good && !kept) {
+        decode_range(job, 0, begin[rank]);
+        decode_range(job, begin[rank + 1], job->files->count);
+    }
+    free(begin);
+    return code;
+}
+
+static int begin_decoding(MtcFault *fault, const MtcImageFiles *files, const MtcImageForm *form, uint8_t *kept,
+                          DecodeJob **result) {
     const size_t bytes = (size_t)files->count * mtc_image_bytes(form);
-    DecodeJob *job = (DecodeJob *)mtc_zeroed(sizeof *job);
-    memset(decoded, 0, sizeof *decoded);
+    DecodeJob *job = *result = (DecodeJob *)mtc_zeroed(sizeof *job);
     job->files = files;
     job->form = form;
-    job->planes = (uint8_t *)malloc(bytes);
+    job->planes = kept ? kept : (uint8_t *)malloc(bytes);
     if (!job->planes) {
         free(job);
         return mtc_no_memory(fault, bytes, "the images");
     }
     job->wrong = (bool *)mtc_zeroed((size_t)files->count);
     pthread_mutex_init(&job->lock, NULL);
-    mtc_parallel((files->count + FILES_PER_TASK - 1) / FILES_PER_TASK, decode_task, job);
+    return 0;
+}
+
+static int end_decoding(MtcFault *fault, DecodeJob *job, int code, MtcReading *reading, MtcDecoded *decoded) {
+    if (code)
+        free(job->planes);
+    else
+        code = finish_decoding(fault, job, reading, decoded);
     pthread_mutex_destroy(&job->lock);
-    int code = finish_decoding(fault, job, reading, decoded);
     free(job->wrong);
     free(job);
     return code;
+}
+
+int mtc_decode_files(MtcFault *fault, const MtcImageFiles *files, const MtcImageForm *form, MtcReading *reading,
+                     MtcDecoded *decoded) {
+    DecodeJob *job;
+    memset(decoded, 0, sizeof *decoded);
+    if (begin_decoding(fault, files, form, NULL, &job))
+        return fault->code;
+    decode_range(job, 0, files->count);
+    return end_decoding(fault, job, 0, reading, decoded);
+}
+
+int mtc_decode_together(MtcFault *fault, const MtcImageFiles *files, const MtcImageForm *form, uint8_t *kept,
+                        MtcReading *reading, MtcDecoded *decoded) {
+    DecodeJob *job;
+    memset(decoded, 0, sizeof *decoded);
+    int code = begin_decoding(fault, files, form, kept, &job);
+    const int ready = mtc_ranks_ready(fault, code);
+    if (code)
+        return code;
+    return end_decoding(fault, job, ready ? ready : decode_shares(fault, job, kept != NULL), reading, decoded);
 }
 
 /* ---- images to predict ---- */

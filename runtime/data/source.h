@@ -43,6 +43,7 @@ struct MtcSource {
     const char *example; /* what the help calls a file of examples to predict */
     bool folders;        /* paths of its origins are folders */
     bool parsed;         /* what was read is kept in a cache, and bad rows or images can be left out */
+    bool together;       /* ranks read parts of it, and give each other theirs */
     MtcLevel level;      /* of windows: what their tokens are */
 };
 

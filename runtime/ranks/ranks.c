@@ -17,7 +17,8 @@ typedef struct Company {
     char (*host)[HOST];
     char *scratch;
     size_t scratch_bytes;
-    bool told; /* rank 0 tells the fault, which all have */
+    bool told;   /* rank 0 tells the fault, which all have */
+    bool failed; /* all know that one was not ready */
 } Company;
 
 /* Sessions of a library train in threads of their own, some with other processes, some alone. */
@@ -403,7 +404,7 @@ static int compare_values(MtcFault *fault, const char (*all)[VALUE], const MtcAg
 }
 
 int mtc_ranks_ready(MtcFault *fault, int code) {
-    if (joined.count == 1 || code == MTC_RANK_LOST)
+    if (joined.count == 1 || code == MTC_RANK_LOST || joined.failed)
         return code;
     MtcFault lost;
     int *codes = (int *)mtc_zeroed((size_t)joined.count * sizeof *codes);
@@ -414,6 +415,7 @@ int mtc_ranks_ready(MtcFault *fault, int code) {
         if (codes[rank])
             result = tell_all(fault, rank, codes[rank]);
     free(codes);
+    joined.failed = result != 0;
     return result;
 }
 

@@ -25,7 +25,7 @@ int mtc_rank_count(void);
 int mtc_rank_here(void); /* of those on this machine, which this one is */
 
 /* Have all opened what they need? `code`: of this rank, with its fault. Where it has lost another, nobody is asked: that one would not
- * answer. */
+ * answer. Asked again behind a fault, it is that rank's code: who asks on the way to what all must have meets one that came no further. */
 int mtc_ranks_ready(MtcFault *fault, int code);
 /* What must be the same in all; where it is not, the fault names it and the rank. How many there are may differ only behind a
  * difference. */

@@ -3,12 +3,14 @@
 import os
 import shutil
 import struct
+import subprocess
 import time
 
 import numpy as np
 import pytest
 
 from image_files import GREY, PALETTE, chunk, cifar, jpeg_maker, png
+from test_sockets import ended, free_port, torchrun
 
 pytestmark = pytest.mark.quick
 
@@ -508,3 +510,71 @@ def test_images_without_labels(compile_model, data):
     data.classes()
     text = CLASSES.replace("  label : class[3]\n", "").replace("cross_entropy(logits, label)", "mean(logits ^ 2)\n  predict = logits")
     assert compile_model(text)("--data", data.path).returncode == 0
+
+
+# ---- several processes ----
+
+
+def ranks(program, *flags, folders):
+    """What each found in its own folder: exit codes, and what they said."""
+    port = free_port()
+    jobs = [subprocess.Popen([*map(str, [program.path, "--data", folder, "--save", "w", "--quiet", *flags])], cwd=folders[0], text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env={**os.environ, "OMP_NUM_THREADS": "1", **torchrun(rank, len(folders), port)})
+            for rank, folder in enumerate(folders)]
+    codes, _, told = ended(jobs)
+    return codes, told
+
+
+@pytest.fixture
+def shared(compile_model, tmp_path):
+    """A program, two folders with the same twelve images, and what one process makes of them."""
+    program = compile_model(CLASSES, "--shards", 2)
+    folders = [tmp_path / name for name in ("a", "b")]
+    for folder in folders:
+        folder.mkdir()
+        Data(folder).classes()
+    program("--data", folders[0], "--save", tmp_path / "alone", "--quiet", "--no-cache")
+    return program, folders, (tmp_path / "alone").read_bytes()
+
+
+def images(folder):
+    return sorted(folder.glob("train/*/*.png"))
+
+
+def test_each_rank_decodes_a_part(shared):
+    """What the other decodes may be anything here, as long as it has the name."""
+    program, folders, expected = shared
+    for file in images(folders[0])[6:] + images(folders[1])[:6]:
+        file.write_bytes(png(noise(99)))
+    for flags in ["--no-cache"], [], []:
+        codes, told = ranks(program, *flags, folders=folders)
+        assert not any(codes) and (folders[0] / "w").read_bytes() == expected, told
+
+
+def test_who_has_kept_images_gives_them(shared):
+    program, folders, expected = shared
+    program("--data", folders[1], "--save", folders[1] / "w", "--quiet")
+    codes, told = ranks(program, folders=folders)
+    assert not any(codes) and (folders[0] / "w").read_bytes() == expected, told
+
+
+def test_a_bad_file_is_every_rank_s(shared):
+    program, folders, _ = shared
+    for folder in folders:
+        images(folder)[2].write_bytes(b"x" * 100)
+    codes, told = ranks(program, folders=folders)
+    assert codes[0] == BAD_DATA and codes[1] and told.count("error: ") == 1 and "1 of 12 files cannot be used" in told, told
+    codes, told = ranks(program, "--bad-rows", "skip", folders=folders)
+    program("--data", folders[0], "--save", folders[0] / "alone", "--quiet", "--bad-rows", "skip")
+    assert not any(codes) and told.count("1 bad image was left out") == 1 and (folders[0] / "w").read_bytes() == (folders[0] / "alone").read_bytes()
+
+
+def test_ranks_have_one_list(shared):
+    program, folders, _ = shared
+    images(folders[1])[2].rename(folders[1] / "train/cat/x.png")
+    codes, told = ranks(program, folders=folders)
+    assert all(codes) and told.count("error: ") == 1 and "has another list of images than rank 0" in told, told
+    shutil.rmtree(folders[1] / "train")
+    codes, told = ranks(program, folders=folders)
+    assert codes[1] == NO_INPUT and codes[0] and told.count("error: ") == 1 and "b/train" in told, told
