@@ -37,7 +37,8 @@ static MtcArrival exchange_late(int to, const void *send, size_t send_bytes, int
 static void leave(void) {
 }
 
-const MtcTransport mtc_transport_mpi = {"test", started, open_two, exchange_late, NULL, leave, exit};
+const MtcTransport mtc_transport_mpi = {
+    .name = "test", .started = started, .open = open_two, .exchange = exchange_late, .close = leave, .abort = exit};
 
 int main(int argc, char **argv) {
     MtcFault fault = {0, ""};
