@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.full
 
 
 def sequences(folder, what, count):
