@@ -3,6 +3,7 @@
 #ifndef BLOCK_ON_HOST_H
 #define BLOCK_ON_HOST_H
 
+#undef _FORTIFY_SOURCE /* its longjmp refuses another fiber's stack */
 #define __CUDACC__
 #define __host__
 #define __device__
@@ -10,6 +11,7 @@
 #define __shared__ static
 #include "shared.h"
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -29,9 +31,26 @@ static char handed[THREADS][8];
 
 /* ---- fibers ---- */
 
-static ucontext_t caller, fiber[THREADS];
+/* A context gives each its stack; from then on they go to and fro by jumps, which call no system as swapcontext() does. */
+static ucontext_t fiber[THREADS];
+static jmp_buf caller, left[THREADS];
 static std::vector<char> stack[THREADS];
-static bool ended[THREADS];
+static bool begun[THREADS], ended[THREADS];
+
+static void leave(int self) {
+    if (!_setjmp(left[self]))
+        _longjmp(caller, 1);
+    threadIdx.x = self;
+}
+
+static void go_on(int self) {
+    if (_setjmp(caller))
+        return;
+    if (begun[self])
+        _longjmp(left[self], 1);
+    begun[self] = true;
+    setcontext(&fiber[self]);
+}
 
 /* Who comes waits until all have come. */
 struct Barrier {
@@ -43,10 +62,8 @@ struct Barrier {
             here = 0;
             turn++;
         }
-        while (turn == own) {
-            swapcontext(&fiber[self], &caller);
-            threadIdx.x = self;
-        }
+        while (turn == own)
+            leave(self);
     }
 };
 static Barrier of_block = {THREADS};
@@ -56,6 +73,7 @@ template <class Work> void begin(Work *work, int self) {
     threadIdx.x = self;
     (*work)();
     ended[self] = true;
+    leave(self);
 }
 
 /* work() by all threads of a block. */
@@ -65,17 +83,16 @@ template <class Work> void run_block(Work work) {
     void (*const enter)(int) = [](int self) { begin(given, self); };
     for (int t = 0; t < THREADS; t++) {
         stack[t].resize(1 << 16);
-        ended[t] = false;
+        begun[t] = ended[t] = false;
         getcontext(&fiber[t]);
         fiber[t].uc_stack.ss_sp = stack[t].data();
         fiber[t].uc_stack.ss_size = stack[t].size();
-        fiber[t].uc_link = &caller;
         makecontext(&fiber[t], (void (*)())enter, 1, t);
     }
     while (std::find(ended, ended + THREADS, false) != ended + THREADS)
         for (int t = 0; t < THREADS; t++)
             if (!ended[t])
-                swapcontext(&caller, &fiber[t]);
+                go_on(t);
 }
 
 /* ---- what kernels call ---- */
