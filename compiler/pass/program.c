@@ -33,8 +33,18 @@ int kernel_row_axes(const Kernel *kernel, const Type *type) {
     return rows == kernel->rows && axes < type->rank ? axes : -1;
 }
 
+/* n is the sum of the side, or a map of it that the kernel computes. */
+static bool is_of_side(const Kernel *kernel, const Node *n) {
+    bool is = n == kernel->side;
+    if (n->op->cls == OP_MAP && !kernel_reads(kernel, n))
+        for (int k = 0; k < n->inputs && !is; k++)
+            is = is_of_side(kernel, n->in[k]);
+    return is;
+}
+
+/* The shape alone does not tell: what is stored of a product of one row may be a vector too. */
 bool kernel_stores_side(const Kernel *kernel, const Node *stored) {
-    return kernel->side && type_same_shape(&stored->type, &kernel->side->type);
+    return kernel->side && type_same_shape(&stored->type, &kernel->side->type) && is_of_side(kernel, stored);
 }
 
 static bool comes_before(const Program *program, const Kernel *reader, const Node *buffer) {

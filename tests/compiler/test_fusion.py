@@ -248,6 +248,35 @@ def test_rider_loads_nothing_twice(mtc):
     assert "rides along" in product and re.search(r"loads (.*)", product)[1].count("d_") == 1
 
 
+VECTORS = """data {
+  train = npy("x", "y")
+  x : f32[4, 6, 10]
+  y : f32[4]
+}
+model {
+  h   = relu(linear(global_avg_pool(x), 1))
+  out = global_max_pool(x * reshape(sigmoid(linear(h, 1)), [1, 1, 1]))
+}
+train {
+  loss      = mse(out, y)
+  optimizer = sgd(0.1, momentum = 0.5)
+  precision = fp16
+  batch     = 20
+}
+"""
+
+
+@pytest.mark.parametrize("flag", ["--emit=cu", "--emit=c"])
+def test_rider_stores_what_is_made_of_it(mtc, tmp_path, flag):
+    """The squares of a weight of one row are a vector, as the gradient of the bias that rides along is: each is stored where it is made."""
+    path = tmp_path / "vectors.mt"
+    path.write_text(VECTORS)
+    fused = kernels(mtc, path)
+    assert any("rides along" in kernel and "squares_d_" in kernel for kernel in fused.values()), fused
+    done = mtc(flag, path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_long_rows_are_not_kept(compiled):
     """A row of 16384 numbers is the operand of a product of its own, not 64 KB of a block's shared memory."""
     fused = compiled("h = linear(x / 255, 1)", "--emit=fused", width=16384)
