@@ -426,7 +426,7 @@ template <class Ring, class Passing> __device__ void go_on(const Ring &ring, con
     passing.fetch(turn);
 }
 
-/* The results of a tile's rows, which have seen all. */
+/* The results of a tile's rows, which have seen all; without `sums` where it is null. */
 template <class Shape, int SUMS>
 __device__ void store_results(float (&sum)[SUMS], const RunningSoftmax &softmax, float unit, char *memory, Narrow *out,
                               float *sums, int query0) {
@@ -434,7 +434,7 @@ __device__ void store_results(float (&sum)[SUMS], const RunningSoftmax &softmax,
     softmax.finish(unit, total, logarithm);
     const float factor[2] = {1 / total[0], 1 / total[1]};
     visit_rows<Shape>(query0, [&](int r, int position) {
-        if (threadIdx.x % 4 == 0)
+        if (sums && threadIdx.x % 4 == 0)
             sums[(int64_t)position * Shape::queries] = logarithm[r];
     });
     store_rows<Shape::size, Shape::length, Shape::out_row>(sum, factor, memory, out, query0);
@@ -493,7 +493,7 @@ __device__ void attend_tensor_tile(const Narrow *qkv, Narrow *out, float *sums, 
     Products::template mix_rows<Shape::size>(weight, passing.values_of(turn), sum);
     Products::template await<0>(sum, weight);
     store_results<Shape>(sum, softmax, unit, memory, out + first * Shape::out_row + Shape::query_head(head),
-                         sums + first * Shape::queries + head, query0);
+                         sums ? sums + first * Shape::queries + head : nullptr, query0);
 }
 
 #endif
