@@ -39,6 +39,10 @@ template <class S, int SLICES> struct ProductOf<TN, S, SLICES> {
     using Type = Product<S::n, S::o, S::c / SLICES, SLICES>;
 };
 
+template <class Tile> struct Alone { using Type = Tile; };
+template <int M, int N, int K, int STAGES> struct Alone<TurnTile<M, N, K, STAGES>> {
+    using Type = typename TurnTile<M, N, K, STAGES>::Alone;
+};
 // The calling block's tile; in turns, those of a launch of MAPS_ONLY tiles are the maps of the operands.
 static __device__ OperandMaps maps;
 template <class P, class Tile, class A, class B, class Out>
@@ -51,7 +55,7 @@ __device__ void multiply_tile(int first, const A &a, const B &b, char *shared, c
 
 template <class P, class Tile, Kind KIND, bool SIDE, class A, class B>
 __device__ void multiply_and_store(int first, const A &a, const B &b, char *shared, void *out, float *side) {
-    using T = typename Tile::Element;
+    using T = Stored<typename Alone<Tile>::Type>;
     if constexpr (KIND == WEIGHTS || P::slices > 1) {
         float *sums = (float *)out + (int64_t)blockIdx.y * P::M * P::N, *lines = side + blockIdx.y * P::M;
         constexpr int width = P::N % 4 == 0 ? 4 : 1;
@@ -78,7 +82,7 @@ __device__ void multiply_and_store(int first, const A &a, const B &b, char *shar
 
 template <Kind KIND, class S, class Tile, int SLICES>
 __device__ void compute_product(const void *a, const void *b, void *out, float *side, int first = 0) {
-    using T = typename Tile::Element;
+    using T = Stored<typename Alone<Tile>::Type>;
     using P = typename ProductOf<KIND, S, SLICES>::Type;
     extern __shared__ __align__(1024) char shared[];
     const T *x = (const T *)a, *y = (const T *)b;
@@ -158,26 +162,34 @@ static int launch(const void *a, const void *b, void *out, float *side, cudaStre
 }
 
 struct Case {
-    int kind, n, size, c, o, kernel, stride, slices, bytes, tile_m, tile_n, warps_m, warps_n, stages;
+    int kind, n, size, c, o, kernel, stride, slices, bytes, tile_m, tile_n, warps_m, warps_n, stages, terms;
     int (*launch)(const void *, const void *, void *, float *, cudaStream_t);
 };
 
-template <class Tile> struct Alone { using Type = Tile; };
-template <int M, int N, int K, int STAGES> struct Alone<TurnTile<M, N, K, STAGES>> {
-    using Type = typename TurnTile<M, N, K, STAGES>::Alone;
-};
 template <Kind KIND, class S, class Tile, int SLICES = 1> static constexpr Case make() {
     using Warps = typename Alone<Tile>::Type;
-    return {KIND,           S::n,         S::size,
-            S::c,           S::o,         S::kernel,
-            S::stride,      SLICES,       sizeof(typename Tile::Element),
-            Tile::m,        Tile::n,      Warps::warps_m,
-            Warps::warps_n, Tile::stages, launch<KIND, S, Tile, SLICES>};
+    return {KIND,
+            S::n,
+            S::size,
+            S::c,
+            S::o,
+            S::kernel,
+            S::stride,
+            SLICES,
+            sizeof(typename Tile::Element),
+            Tile::m,
+            Tile::n,
+            Warps::warps_m,
+            Warps::warps_n,
+            Tile::stages,
+            Warps::terms,
+            launch<KIND, S, Tile, SLICES>};
 }
 
 template <int M, int N, int WM, int WN, int STAGES> using Bf16 = TensorTile<M, N, 64, WM, WN, STAGES, bfloat16>;
 using Turns = TurnTile<128, 128, 64, 6>;
 template <int M, int N, int WM, int WN, int STAGES> using Tf32 = TensorTile<M, N, 32, WM, WN, STAGES, float>;
+template <int M, int N, int WM, int WN, int STAGES> using Tf32x3 = TensorTile<M, N, 32, WM, WN, STAGES, tf32x3>;
 
 static const Case cases[] = {
 #include CASES

@@ -80,15 +80,20 @@ MTC_AGREED int tile_shared(int m, int n, int depth, int tm, int tn, int slices, 
     return (panels > sums ? panels : sums) * (int)sizeof(float);
 }
 
-/* On tensor cores: of a panel, whose lines have 128 bytes; and of a tile, whose sums pass through the same memory. */
+/* On tensor cores: of a panel, whose lines have 128 bytes; of what b's numbers have beside their panels where they are multiplied as two
+ * terms, the second ones of three panels; and of a tile, whose sums pass through the same memory. */
 MTC_AGREED int tensor_panel(int m, int n) {
     return (m + n) * 128;
+}
+MTC_AGREED int tensor_second_terms(int n, int terms) {
+    return (terms - 1) * 3 * n * 128;
 }
 MTC_AGREED int tensor_pitch(int n) {
     return n + 8;
 }
-MTC_AGREED int tensor_tile_shared(int m, int n, int stages) {
-    int panels = stages * tensor_panel(m, n), sums = (m * tensor_pitch(n) + THREADS) * (int)sizeof(float);
+MTC_AGREED int tensor_tile_shared(int m, int n, int stages, int terms) {
+    int panels = stages * tensor_panel(m, n) + tensor_second_terms(n, terms);
+    int sums = (m * tensor_pitch(n) + THREADS) * (int)sizeof(float);
     return panels > sums ? panels : sums;
 }
 

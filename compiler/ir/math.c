@@ -1,9 +1,10 @@
 #include "ir/math.h"
 
-const MathInfo math_info[MATHS] = {[MATH_FP32] = {"fp32", "FP32", DT_F32},
-                                   [MATH_TF32] = {"tf32", "TF32", DT_F32},
-                                   [MATH_BF16] = {"bf16", "BF16", DT_BF16},
-                                   [MATH_FP16] = {"fp16", "FP16", DT_F16}};
+const MathInfo math_info[MATHS] = {[MATH_FP32] = {"fp32", "FP32", DT_F32, "float", 1, 0},
+                                   [MATH_TF32] = {"tf32", "TF32", DT_F32, "float", 1, 2},
+                                   [MATH_TF32X3] = {"tf32x3", "TF32X3", DT_F32, "tf32x3", 2, 6},
+                                   [MATH_BF16] = {"bf16", "BF16", DT_BF16, "bfloat16", 1, 1},
+                                   [MATH_FP16] = {"fp16", "FP16", DT_F16, "float16", 1, 1}};
 
 Math math_of_dtype(DType dtype) {
     for (int math = 0; math < MATHS; math++)

@@ -45,7 +45,8 @@ static int leading_axes(const Node *n) {
 /* 0: none. */
 static int64_t group_of(const Graph *g, int64_t rows, int64_t columns, const Machine *machine) {
     enum { LEAST_STAGES = 2 };
-    bool fits = !machine->blocks || tensor_tile_shared(2 * GROUP, TALL_COLUMNS, LEAST_STAGES) <= machine->block_memory;
+    bool fits =
+        !machine->blocks || tensor_tile_shared(2 * GROUP, TALL_COLUMNS, LEAST_STAGES, 1) <= machine->block_memory;
     bool tall = fits && dtype_is_narrow(precision_dtype(g->module->precision)) && columns == TALL_COLUMNS;
     int64_t tile = tall ? 2 * GROUP : GROUP;
     return rows % tile == 0 ? tile : rows % GROUP == 0 ? GROUP : divisor(rows, LEAST_GROUP, MOST_GROUP);

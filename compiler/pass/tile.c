@@ -43,6 +43,10 @@ static const Tile small_tiles[] = {
 
 static const Tile narrow_tiles[] = {TURNS(64, 6), TENSOR_TILES(64)}, tf32_tiles[] = {TENSOR_TILES(32)};
 
+/* Of two terms: threads have the terms of their lines and the sums of a panel beside those of all. */
+static const Tile tf32x3_tiles[] = {TENSOR(128, 128, 32, 2, 4, 4), TENSOR(64, 256, 32, 2, 4, 3),
+                                    TENSOR(128, 64, 32, 4, 2, 3), TENSOR(64, 128, 32, 2, 4, 3)};
+
 /* Multiples of the 8 rows and 16 columns that kernels_lib/cpu/matmul.h computes at a time. */
 static const Tile core_tiles[] = {
     {.m = 128, .n = 96, .slices = 1}, {.m = 128, .n = 64, .slices = 1}, {.m = 128, .n = 32, .slices = 1},
@@ -87,16 +91,18 @@ static bool may_take_turns(const Kernel *kernel, const Tile *tile, const Machine
 }
 
 /* On tensor cores: its panels under way that a block of the machine has room for. */
-static int stages_of(const Tile *tile, const Machine *machine) {
-    int room = machine->block_memory / tensor_panel(tile->m, tile->n);
+static int stages_of(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    int second_terms = tensor_second_terms(tile->n, math_info[kernel->math].terms);
+    int room = (machine->block_memory - second_terms) / tensor_panel(tile->m, tile->n);
     return room < tile->stages ? room : tile->stages;
 }
 
 /* The machine's blocks have the shared memory for it; of panels that are copied ahead, two are enough. */
 static bool has_memory(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     if (tile->warps_m) {
-        int stages = stages_of(tile, machine);
-        return stages > 1 && tensor_tile_shared(tile->m, tile->n, stages) <= machine->block_memory;
+        int stages = stages_of(kernel, tile, machine);
+        return stages > 1 &&
+               tensor_tile_shared(tile->m, tile->n, stages, math_info[kernel->math].terms) <= machine->block_memory;
     }
     return !machine->blocks || tile_least_bytes(kernel, tile) <= machine->block_memory;
 }
@@ -171,6 +177,8 @@ static const Tile *tile_choice(const Kernel *kernel, const Machine *machine, int
         return i < COUNT(narrow_tiles) ? &narrow_tiles[i] : NULL;
     if (kernel->math == MATH_TF32)
         return i < COUNT(tf32_tiles) ? &tf32_tiles[i] : NULL;
+    if (kernel->math == MATH_TF32X3)
+        return i < COUNT(tf32x3_tiles) ? &tf32x3_tiles[i] : NULL;
     if (i < LARGE)
         return &tiles[i];
     return machine->form != FORM_GRID && i < LARGE + SMALL ? &small_tiles[i - LARGE] : NULL;
@@ -180,7 +188,7 @@ static void set_tile(Kernel *kernel, const Tile *tile, const Machine *machine) {
     kernel->tile = *tile;
     kernel->tiles = tile_count(kernel, tile);
     if (tile->warps_m && !tile->turns)
-        kernel->tile.stages = stages_of(tile, machine);
+        kernel->tile.stages = stages_of(kernel, tile, machine);
 }
 
 static void cut_product(Kernel *kernel, const Machine *machine) {
@@ -468,7 +476,7 @@ double kernel_arithmetic(const Kernel *kernel, const Machine *machine) {
     double plain = kernel->flops / machine->flops;
     if (!machine->tensor || kernel->math == MATH_FP32)
         return plain;
-    return plain / tensor_speedup(machine) * (kernel->math == MATH_TF32 ? 2 : 1);
+    return plain / tensor_speedup(machine) * math_info[kernel->math].passes;
 }
 
 double kernel_dealt_seconds(const Kernel *kernel, const Machine *machine) {

@@ -1,4 +1,4 @@
-/* Products on tensor cores: of numbers of 16 bits, or of floats rounded to tf32; sums are floats. Panels are copied to shared
+/* Products on tensor cores: of numbers of 16 bits, of floats rounded to tf32, or of floats as two terms of that; sums are floats. Panels are copied to shared
  * memory while others are multiplied, as in pipelined.cuh; the sums of the whole tile pass through shared memory on their
  * way to `out`, so that neighbouring threads have neighbouring j. */
 #ifndef MTC_CUDA_TENSOR_CUH
@@ -6,6 +6,7 @@
 
 #include "cuda/outputs.cuh"
 #include "cuda/tensor_resident.cuh"
+#include "cuda/tensor_terms.cuh"
 #include "cuda/tensor_turned.cuh"
 #include "cuda/tensor_walk.cuh"
 #include "cuda/tensor_warp.cuh"
@@ -55,16 +56,23 @@ template <class Product, class Tile, class Panel> struct TensorSide<Product, Til
 
 /* Who multiplies: groups of warps where the device has instructions for them, and panels as these read them. */
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-template <class Lines, int COUNT, int K, int WIDTH, class T>
-using PanelOf = std::conditional_t<std::is_same_v<T, float> && TurnedPanel<Lines, COUNT, K, WIDTH>::is_possible,
-                                   TurnedPanel<Lines, COUNT, K, WIDTH>, TensorPanel<Lines, COUNT, K, WIDTH, T>>;
+template <class Lines, int COUNT, int K, int WIDTH, class T, int TERMS>
+using PanelOf = std::conditional_t<std::is_same_v<T, float> && TurnedPanel<Lines, COUNT, K, WIDTH, TERMS>::is_possible,
+                                   TurnedPanel<Lines, COUNT, K, WIDTH, TERMS>, TensorPanel<Lines, COUNT, K, WIDTH, T>>;
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K>
-using TensorSums = std::conditional_t<sizeof(typename Tile::Element) == 2 || (A_ALONG_K && B_ALONG_K),
-                                      GroupSums<Tile, A_ALONG_K, B_ALONG_K>, WarpSums<Tile, A_ALONG_K, B_ALONG_K>>;
+using TensorSums =
+    std::conditional_t<sizeof(typename Tile::Element) == 2 || (Tile::terms == 1 && A_ALONG_K && B_ALONG_K),
+                       GroupSums<Tile, A_ALONG_K, B_ALONG_K>, WarpSums<Tile, A_ALONG_K, B_ALONG_K>>;
 template <class Product, class Tile, class A, class Side>
 constexpr bool is_resident = Resident<Product, Tile, A>::is_possible() && std::is_same_v<Side, NoSide>;
+template <class Product, class Tile, class A, class B>
+constexpr bool is_in_terms =
+    Tile::terms == 2 && PanelOf<A, Product::M, Product::K, Tile::m, Stored<Tile>, 2>::along_k
+                            &&PanelOf<B, Product::N, Product::K, Tile::n, Stored<Tile>, 2>::along_k;
 #else
-template <class Lines, int COUNT, int K, int WIDTH, class T> using PanelOf = TensorPanel<Lines, COUNT, K, WIDTH, T>;
+template <class Lines, int COUNT, int K, int WIDTH, class T, int>
+using PanelOf = TensorPanel<Lines, COUNT, K, WIDTH, T>;
+template <class Product, class Tile, class A, class B> constexpr bool is_in_terms = false;
 template <class Product, class Tile, class A, class Side> constexpr bool is_resident = false;
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K> using TensorSums = WarpSums<Tile, A_ALONG_K, B_ALONG_K>;
 #endif
@@ -87,9 +95,8 @@ __device__ void write_streamed(int i0, int j0, char *shared, Sums &sums, LineSum
 template <class Product, class Tile, class A, class B, class Out, class Side, class Gate>
 __device__ void matmul_streamed(int i0, int j0, const A &a, const B &b, char *shared, Gate &gate, const Out &out,
                                 const Side &side) {
-    using T = typename Tile::Element;
-    using PanelA = PanelOf<A, Product::M, Product::K, Tile::m, T>;
-    using PanelB = PanelOf<B, Product::N, Product::K, Tile::n, T>;
+    using PanelA = PanelOf<A, Product::M, Product::K, Tile::m, Stored<Tile>, Tile::terms>;
+    using PanelB = PanelOf<B, Product::N, Product::K, Tile::n, Stored<Tile>, Tile::terms>;
     using Sums = TensorSums<Tile, PanelA::along_k, PanelB::along_k>;
     static_assert(Tile::k == PanelA::depth, "a line of a panel is 128 bytes");
     using Walk = typename WalkOf<Product, Tile, A>::Type;
@@ -127,8 +134,10 @@ __device__ void matmul_streamed(int i0, int j0, const A &a, const B &b, char *sh
     do { // at least once, which the compiler must know: otherwise it lets every multiplication wait for the one before
         int laid = panel % Tile::stages * buffer;
         await_copies<ahead - 1>();
-        panel_a.round(shared + laid);
-        panel_b.round(shared + laid + PanelA::bytes);
+        if constexpr (Tile::terms == 1) {
+            panel_a.round(shared + laid);
+            panel_b.round(shared + laid + PanelA::bytes);
+        }
         show_to_tensor_cores();
         __syncthreads();
         fetch(panel + ahead); // over a panel that was multiplied before the barrier
@@ -142,6 +151,30 @@ __device__ void matmul_streamed(int i0, int j0, const A &a, const B &b, char *sh
 }
 
 template <class Product, class Tile, class A, class B, class Out, class Side, class Gate>
+__device__ void matmul_in_terms(int i0, int j0, const A &a, const B &b, char *shared, Gate &gate, const Out &out,
+                                const Side &side) {
+    using PanelA = PanelOf<A, Product::M, Product::K, Tile::m, float, 2>;
+    using PanelB = PanelOf<B, Product::N, Product::K, Tile::n, float, 2>;
+    using Walk = typename WalkOf<Product, Tile, A>::Type;
+    unsigned base = shared_address(shared);
+    const Walk walk(i0);
+    PanelA panel_a(a, i0, base, [](int i) { return Walk::line(i); });
+    PanelB panel_b(b, j0, base + PanelA::bytes, [](int j) { return j; });
+    TensorSide<Product, Tile, Side, std::conditional_t<Side::of_a, PanelA, PanelB>> line_sums(side, i0, j0);
+    TermPanels<Tile, PanelA, PanelB, Walk> panels{panel_a, panel_b, walk, shared, base};
+    TermSums<Tile> sums;
+
+    gate();
+    panels.begin();
+    sums.multiply(panels, [&](int panel) {
+        line_sums.add(Side::of_a ? panels.at(panel) : panels.b_at(panel));
+        if constexpr (!Side::of_a)
+            line_sums.add(panels.second_at(panel));
+    });
+    write_streamed<Product, Tile, Walk>(i0, j0, shared, sums, line_sums, out);
+}
+
+template <class Product, class Tile, class A, class B, class Out, class Side, class Gate>
 __device__ void matmul_tensor(int i0, int j0, const A &a, const B &b, char *shared, Gate &gate, const Out &out,
                               const Side &side) {
     static_assert(HAS_TENSOR_CORES<Tile>,
@@ -150,6 +183,8 @@ __device__ void matmul_tensor(int i0, int j0, const A &a, const B &b, char *shar
     using Part = typename Parts::Part;
     if constexpr (is_resident<Product, Tile, A, Side>)
         matmul_resident<Product, Tile>(i0, j0, a, b, shared, gate, out);
+    else if constexpr (is_in_terms<Product, Tile, A, B>)
+        matmul_in_terms<Product, Tile>(i0, j0, a, b, shared, gate, out, side);
     else if constexpr (Parts::count == 1)
         matmul_streamed<Product, Part>(i0, j0, a, b, shared, gate, out, side);
     else

@@ -73,6 +73,28 @@ __device__ void multiply_group(uint64_t x, uint64_t y, float (&sum)[LINES / 2]) 
 #endif
 }
 
+#define TERMS_MULTIPLY(lines, names, x0_name, x1_name, x2_name, x3_name, y_name, adds_name, ...)                       \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" #lines "k8.f32.tf32.tf32 {" names "}, {%" #x0_name ", %" #x1_name \
+                 ", %" #x2_name ", %" #x3_name "}, %" #y_name ", %" #adds_name ", 1, 1;"                               \
+                 : __VA_ARGS__                                                                                         \
+                 : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y), "n"(ADDS))
+
+/* The same of tf32 with x in registers, a fragment for each warp; without ADDS, sum becomes the product. */
+template <int LINES, bool ADDS>
+__device__ void multiply_group(const unsigned (&x)[4], uint64_t y, float (&sum)[LINES / 2]) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    static_assert(LINES == 64 || LINES == 128, "no instruction for so many lines");
+    if constexpr (LINES == 64)
+        TERMS_MULTIPLY(64, TEN_NAMES() TEN_NAMES(1) TEN_NAMES(2) "%30, %31", 32, 33, 34, 35, 36, 37, SIXTEEN_SUMS(0),
+                       SIXTEEN_SUMS(16));
+    else
+        TERMS_MULTIPLY(
+            128, TEN_NAMES() TEN_NAMES(1) TEN_NAMES(2) TEN_NAMES(3) TEN_NAMES(4) TEN_NAMES(5) "%60, %61, %62, %63", 64,
+            65, 66, 67, 68, 69, SIXTY_SUMS(0));
+#endif
+}
+
+#undef TERMS_MULTIPLY
 #undef TEN_NAMES
 #undef FOUR_SUMS
 #undef SIXTEEN_SUMS
@@ -84,6 +106,21 @@ static inline __device__ void show_to_tensor_cores() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
+}
+
+static inline __device__ int warp_group() {
+    return __shfl_sync(~0u, threadIdx.x / GROUP_THREADS, 0); // known to be the same for all lanes
+}
+
+/* The calling group's sums, of lines from x and y on, in shared memory: a thread has two neighbours of y at two x, eight apart, again every
+ * eight of y. */
+template <int TO_NEXT_X, int TO_NEXT_Y, int COUNT, class Visit>
+__device__ void visit_group_sums(float *sums, int x, int y, const float (&sum)[COUNT], Visit visit) {
+    int lane = threadIdx.x % LANES, warp = threadIdx.x % GROUP_THREADS / LANES;
+    float *first = sums + (x + warp * 16 + lane / 4) * TO_NEXT_X + (y + lane % 4 * 2) * TO_NEXT_Y;
+#pragma unroll
+    for (int e = 0; e < COUNT; e++)
+        visit(first + e / 2 % 2 * 8 * TO_NEXT_X + (e / 4 * 8 + e % 2) * TO_NEXT_Y, sum[e]);
 }
 
 /* The calling group's sums of a tile. */
@@ -102,23 +139,13 @@ template <class Tile, bool A_ALONG_K, bool B_ALONG_K> class GroupSums {
 
     float sum[lines / 2] = {};
 
-    static __device__ int group() {
-        return __shfl_sync(~0u, threadIdx.x / GROUP_THREADS, 0); // known to be the same for all lanes
-    }
     static __device__ constexpr int step_bytes(bool along_k) {
         return along_k ? GROUP_STEP : GROUP_STEP / (int)sizeof(T) * PANEL_ROW;
     }
 
-    /* A thread has two neighbours of y at two x, eight apart, again every eight of y. */
     template <class Visit> __device__ void visit(float *sums, Visit visit) const {
-        int lane = threadIdx.x % LANES, warp = threadIdx.x % GROUP_THREADS / LANES;
-        int x = (share_x ? group() * GROUP_LINES : 0) + warp * 16 + lane / 4;
-        int y = (share_y ? group() * lines : 0) + lane % 4 * 2;
-        constexpr int to_next_x = swapped ? 1 : Tile::pitch, to_next_y = swapped ? Tile::pitch : 1;
-        float *first = sums + x * to_next_x + y * to_next_y;
-#pragma unroll
-        for (int e = 0; e < lines / 2; e++)
-            visit(first + e / 2 % 2 * 8 * to_next_x + (e / 4 * 8 + e % 2) * to_next_y, sum[e]);
+        int x = share_x ? warp_group() * GROUP_LINES : 0, y = share_y ? warp_group() * lines : 0;
+        visit_group_sums<swapped ? 1 : Tile::pitch, swapped ? Tile::pitch : 1>(sums, x, y, sum, visit);
     }
 
 public:
@@ -128,9 +155,9 @@ public:
 
     __device__ void multiply(unsigned a, unsigned b) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-        unsigned x = (swapped ? b : a) + (share_x ? group() * GROUP_LINES * PANEL_ROW : 0);
-        unsigned y = (swapped ? a : b) + (share_y ? group() * lines * PANEL_ROW : 0);
-        int first = share_k ? group() * steps : 0;
+        unsigned x = (swapped ? b : a) + (share_x ? warp_group() * GROUP_LINES * PANEL_ROW : 0);
+        unsigned y = (swapped ? a : b) + (share_y ? warp_group() * lines * PANEL_ROW : 0);
+        int first = share_k ? warp_group() * steps : 0;
         uint64_t first_x = panel_descriptor(x + first * step_bytes(x_along_k), x_along_k);
         uint64_t first_y = panel_descriptor(y + first * step_bytes(y_along_k), y_along_k);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -149,11 +176,11 @@ public:
     }
     /* Lays the sums out as [m][pitch]. */
     __device__ void lay(float *sums) const {
-        if (!share_k || group() == 0)
+        if (!share_k || warp_group() == 0)
             visit(sums, [](float *to, float value) { *to = value; });
         if constexpr (share_k) {
             __syncthreads();
-            if (group() == 1)
+            if (warp_group() == 1)
                 visit(sums, [](float *to, float value) { *to += value; });
         }
     }

@@ -68,6 +68,16 @@ template <int PENDING> __device__ void await_copies() {
 }
 #endif
 
+/* A chunk of four floats becomes their first terms, the second go to another. */
+static inline __device__ void split_chunk(char *chunk, char *second) {
+    Pack<unsigned, 4> high = load_pack<4>((const unsigned *)chunk), low;
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+        split_terms(high[e], low[e]);
+    store_pack((unsigned *)chunk, high);
+    store_pack((unsigned *)second, low);
+}
+
 template <class T> __device__ T rounded_to(float x) {
     if constexpr (std::is_same_v<T, Narrow>)
         return to_narrow(x);
@@ -163,6 +173,14 @@ public:
                 int row = threadIdx.x / CHUNKS + q * row_step;
                 store_pack((T *)(panel + chunk_offset_of<T, along_k>(row, chunk())), numbers[q]);
             }
+    }
+    /* What this thread has brought to a panel becomes its first terms, the second go to another. */
+    static __device__ void split(char *panel, char *second) {
+#pragma unroll
+        for (int q = 0; q < copies; q++) {
+            unsigned place = chunk_offset_of<T, along_k>(threadIdx.x / CHUNKS + q * row_step, chunk());
+            split_chunk(panel + place, second + place);
+        }
     }
     /* What this thread has brought to a panel, rounded to tf32, to nearest: the tensor cores would cut it off. */
     static __device__ void round(char *panel) {

@@ -12,7 +12,7 @@
 
 #include "cuda/tensor_panel.cuh"
 
-template <class Lines, int COUNT, int K, int WIDTH> class TurnedPanel {
+template <class Lines, int COUNT, int K, int WIDTH, int TERMS> class TurnedPanel {
     static constexpr int run = WIDTH % (4 * LANES) == 0 && Lines::neighbours % 4 == 0 ? 4 : 2; // lines of a thread
     static constexpr int steps = CHUNK / (int)sizeof(float),
                          wide = 8 / run; // eight threads' chunks meet different banks
@@ -70,11 +70,20 @@ public:
                 Pack<float, steps> along;
 #pragma unroll
                 for (int s = 0; s < steps; s++)
-                    along[s] = Lines::is_rounded ? numbers[r][s][e] : to_tf32(numbers[r][s][e]);
+                    along[s] = TERMS == 2 || Lines::is_rounded ? numbers[r][s][e] : to_tf32(numbers[r][s][e]);
                 store_pack((float *)(panel + chunk_offset(line_of(r) + e, chunk())), along);
             }
     }
     static __device__ void round(char *) {
+    }
+    static __device__ void split(char *panel, char *second) {
+#pragma unroll
+        for (int r = 0; r < rounds; r++)
+#pragma unroll
+            for (int e = 0; e < run; e++) {
+                unsigned place = chunk_offset(line_of(r) + e, chunk());
+                split_chunk(panel + place, second + place);
+            }
     }
     static __device__ float at(const char *panel, int line, int k) {
         return *(const float *)(panel + chunk_offset(line, k / steps) + k % steps * (int)sizeof(float));

@@ -80,7 +80,7 @@ __device__ void multiply_fragments(const unsigned (&a)[4], unsigned b0, unsigned
 
 /* The calling warp's sums of a tile. */
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K> class WarpSums {
-    using T = typename Tile::Element;
+    using T = Stored<Tile>;
     static constexpr int down = Tile::m / Tile::warps_m / 16, across = Tile::n / Tile::warps_n / 8;
     static_assert(Tile::warps_m * Tile::warps_n == WARPS && down > 0 && across % 2 == 0, "warps must cover the tile");
 
@@ -93,25 +93,77 @@ template <class Tile, bool A_ALONG_K, bool B_ALONG_K> class WarpSums {
         return threadIdx.x / LANES % Tile::warps_n * (across * 8);
     }
 
+    using X = unsigned[down][4];
+    using Y = unsigned[across / 2][4];
+    using Sums = float[down][across][4];
+
+    static __device__ void load_step(unsigned a, unsigned b, int step, X &x, Y &y) {
+#pragma unroll
+        for (int i = 0; i < down; i++)
+            load_lines<T, A_ALONG_K, true>(a, row() + i * 16, step, x[i]);
+#pragma unroll
+        for (int j = 0; j < across / 2; j++)
+            load_lines<T, B_ALONG_K, false>(b, column() + j * 16, step, y[j]);
+    }
+    static __device__ void multiply_step(const X &x, const Y &y, Sums &sum) {
+#pragma unroll
+        for (int i = 0; i < down; i++)
+#pragma unroll
+            for (int j = 0; j < across; j++)
+                multiply_fragments<T>(x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1], sum[i][j]);
+    }
+    template <int COUNT> static __device__ void split(unsigned (&first)[COUNT][4], unsigned (&second)[COUNT][4]) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                split_terms(first[i][e], second[i][e]);
+    }
+    /* The products of a panel that have a SMALL factor, or those that have none. */
+    template <bool SMALL> static __device__ void add_steps(unsigned a, unsigned b, Sums &sum) {
+#pragma unroll
+        for (int step = 0; step < STEPS; step++) {
+            X x, second_x;
+            Y y, second_y;
+            load_step(a, b, step, x, y);
+            split(x, second_x);
+            split(y, second_y);
+            if constexpr (SMALL) {
+                multiply_step(second_x, y, sum);
+                multiply_step(x, second_y, sum);
+            } else
+                multiply_step(x, y, sum);
+        }
+    }
+    /* Tensor cores cut off what they add up: small products come first, and sums of a panel are made apart, and rounded when
+     * they join the others. */
+    __device__ void multiply_terms(unsigned a, unsigned b) {
+        Sums of_panel = {};
+        add_steps<true>(a, b, of_panel);
+        add_steps<false>(a, b, of_panel);
+#pragma unroll
+        for (int i = 0; i < down; i++)
+#pragma unroll
+            for (int j = 0; j < across; j++)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    sum[i][j][e] += of_panel[i][j][e];
+    }
+
 public:
     static constexpr int behind = 0; // panels that are still read when `multiply` returns
 
     __device__ void multiply(unsigned a, unsigned b) {
+        if constexpr (Tile::terms == 2)
+            multiply_terms(a, b);
+        else
 #pragma unroll
-        for (int step = 0; step < STEPS; step++) {
-            unsigned x[down][4], y[across / 2][4];
-#pragma unroll
-            for (int i = 0; i < down; i++)
-                load_lines<T, A_ALONG_K, true>(a, row() + i * 16, step, x[i]);
-#pragma unroll
-            for (int j = 0; j < across / 2; j++)
-                load_lines<T, B_ALONG_K, false>(b, column() + j * 16, step, y[j]);
-#pragma unroll
-            for (int i = 0; i < down; i++)
-#pragma unroll
-                for (int j = 0; j < across; j++)
-                    multiply_fragments<T>(x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1], sum[i][j]);
-        }
+            for (int step = 0; step < STEPS; step++) {
+                X x;
+                Y y;
+                load_step(a, b, step, x, y);
+                multiply_step(x, y, sum);
+            }
     }
     __device__ void finish() {
     }

@@ -4,6 +4,8 @@
 
 #include "cuda/architecture.cuh"
 #include "cuda/team.cuh"
+#include "cuda/tf32.cuh"
+#include <type_traits>
 
 /* ROWS x K times K x N. In SLICES, as many of them: k goes on from one to the next in both operands, and their outputs lie
  * below each other, M rows in all. */
@@ -41,14 +43,17 @@ template <int m_, int n_, int k_, int tm_, int tn_, int first_warp_ = 0> struct 
 };
 
 /* Of a product on tensor cores: 8 warps share the tile, and `stages` panels of k numbers are on their way or in use. k is 128
- * bytes of Element: Narrow, or float, which is multiplied as tf32. Sums lie in shared memory with a pitch that lets the
+ * bytes of Element: Narrow, float, which is multiplied as tf32, or tf32x3, a float as two terms of tf32. Sums lie in shared memory with a pitch that lets the
  * eight rows of a fragment meet different banks. */
 template <int m_, int n_, int k_, int warps_m_, int warps_n_, int stages_, class Element_> struct TensorTile {
     using Element = Element_;
     static constexpr int m = m_, n = n_, k = k_, warps_m = warps_m_, warps_n = warps_n_, stages = stages_;
-    static constexpr int pitch = tensor_pitch(n);
+    static constexpr int pitch = tensor_pitch(n), terms = terms_of<Element>;
     static_assert(k * sizeof(Element) == 128, "a panel is 128 bytes deep");
 };
+
+/* A number of a panel. */
+template <class Tile> using Stored = std::conditional_t<Tile::terms == 2, float, typename Tile::Element>;
 
 template <class Tile> constexpr bool is_tensor = false;
 template <int m, int n, int k, int warps_m, int warps_n, int stages, class Element>
@@ -102,14 +107,14 @@ template <class Tile> __device__ constexpr int pipelined_stages() {
 }
 
 template <class Tile> __host__ __device__ constexpr int tensor_shared() {
-    return tensor_tile_shared(Tile::m, Tile::n, Tile::stages);
+    return tensor_tile_shared(Tile::m, Tile::n, Tile::stages, Tile::terms);
 }
 
 /* How a tile on tensor cores is worked on within MOST_SHARED: as it is, with fewer panels under way, or its columns in PARTS,
  * one after the other, as few as will do. */
 template <class Tile, int PARTS = 1> struct TensorParts {
     static constexpr int count = PARTS, n = Tile::n / PARTS, panel = tensor_panel(Tile::m, n),
-                         room = MOST_SHARED / panel;
+                         room = (MOST_SHARED - tensor_second_terms(n, Tile::terms)) / panel;
     static constexpr int stages = room < Tile::stages ? room : Tile::stages;
     using Part = TensorTile<Tile::m, n, Tile::k, Tile::warps_m, Tile::warps_n, stages, typename Tile::Element>;
     static constexpr bool covers = Tile::n % PARTS == 0 && n % (16 * Tile::warps_n) == 0;

@@ -10,7 +10,7 @@ static int least_tile_shared(const Kernel *kernel) {
     const Tile *tile = &kernel->tile;
     int least = 0;
     for (int parts = 1; tile->warps_n && tile->n / parts >= WARP_COLUMNS * tile->warps_n; parts *= 2)
-        least = tensor_tile_shared(tile->m, tile->n / parts, LEAST_STAGES);
+        least = tensor_tile_shared(tile->m, tile->n / parts, LEAST_STAGES, math_info[kernel->math].terms);
     return least;
 }
 

@@ -77,8 +77,7 @@ static const char *tile_type(Emitter *e, const Kernel *kernel, int warp) {
     }
     if (on_tensor_cores(kernel))
         return arena_printf(e->arena, "TensorTile<%d, %d, %d, %d, %d, %d, %s>", tile->m, tile->n, tile->k,
-                            tile->warps_m, tile->warps_n, tile->stages,
-                            dtype_info[math_info[kernel->math].dtype].c_name);
+                            tile->warps_m, tile->warps_n, tile->stages, math_info[kernel->math].element);
     const char *begins = warp ? arena_printf(e->arena, ", %d", warp) : "";
     return arena_printf(e->arena, "Tile<%d, %d, %d, %d, %d%s>", tile->m, tile->n, tile->k, tile->tm, tile->tn, begins);
 }
