@@ -33,7 +33,7 @@ OPTIMIZERS = ["sgd(0.01, momentum = 0.9)", "adam(1e-3)", "adamw(1e-3)", "rmsprop
               "adafactor(1e-3)", "adam(1e-3, weight_decay = 0.1, every = 2)",
               "rmsprop(1e-3, momentum = 0.9, centered = true, weight_decay = 0.1)"]
 SETTINGS = ["clip_norm = 1", "clip_value = 0.5", "accumulate = 3", "ema = 0.99", "metric = mae(out, y)", "precision = bf16",
-            "precision = tf32"]
+            "precision = tf32", "precision = tf32x3"]
 MODEL = """data {{
   train = npy("x", "y")
   x : f32[{shape}]

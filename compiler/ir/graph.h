@@ -247,11 +247,12 @@ typedef struct NamedSize {
     const char *param;
 } NamedSize;
 
-/* What products are computed in: strict fp32; fp32 numbers rounded to tf32 on their way in; numbers stored as bf16, or as
- * IEEE's halves. Sums are fp32. */
+/* What products are computed in: strict fp32; fp32 numbers rounded to tf32 on their way in, or taken as two such numbers each;
+ * numbers stored as bf16, or as IEEE's halves. Sums are fp32. */
 typedef enum Precision {
     PRECISION_FP32,
     PRECISION_TF32,
+    PRECISION_TF32X3,
     PRECISION_BF16,
     PRECISION_FP16,
     PRECISION_INT8, /* for programs that do not train (pass/quantize.h); no text has it */

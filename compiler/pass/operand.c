@@ -7,6 +7,11 @@
  * Everything else is stored first, as a matrix. */
 #include "pass/fuse.h"
 
+/* On tensor cores, if there are such. */
+static Math math_of_floats(Precision precision) {
+    return precision == PRECISION_TF32 ? MATH_TF32 : precision == PRECISION_TF32X3 ? MATH_TF32X3 : MATH_FP32;
+}
+
 static Node *through_reshapes(const Fusion *f, Node *n) {
     while (n->op->cls == OP_VIEW && (n->op->flags & OP_CONTIGUOUS) && !f->home[n->id])
         n = n->in[0];
@@ -15,7 +20,7 @@ static Node *through_reshapes(const Fusion *f, Node *n) {
 
 /* Numbers that tensor cores take are stored as such first. */
 static bool is_of_field(const Fusion *f, const Node *value) {
-    return value->type.dtype == DT_F32 && f->graph->module->precision != PRECISION_TF32 &&
+    return value->type.dtype == DT_F32 && math_of_floats(f->graph->module->precision) == MATH_FP32 &&
            f->program->machine->computed_operands && !f->home[value->id] && value->type.batched &&
            f->field[value->id] && !f->graph->module->fields.at[f->field[value->id]->attr.index].windows;
 }
@@ -105,14 +110,14 @@ static Operand operand_of(Fusion *f, Node *contraction, int k) {
     return operand;
 }
 
-/* Sums that tensor cores would mostly fill with filler stay on the others, in full fp32 where tf32 would do. */
+/* Sums that tensor cores would mostly fill with filler stay on the others, in full fp32 whatever would do. */
 Math product_math(const Kernel *kernel, Precision precision) {
     bool computed = kernel->a.computed || kernel->b.computed;
     bool large =
         kernel->m >= LEAST_TENSOR_EXTENT && kernel->n >= LEAST_TENSOR_EXTENT && kernel->k >= LEAST_TENSOR_EXTENT;
     if (dtype_is_narrow(kernel->a.value->type.dtype))
         return math_of_dtype(kernel->a.value->type.dtype);
-    return precision == PRECISION_TF32 && large && !computed ? MATH_TF32 : MATH_FP32;
+    return large && !computed ? math_of_floats(precision) : MATH_FP32;
 }
 
 Math call_math(const Node *n) {

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Mapping, NamedTuple, Optional, Union
 
 from .errors import CompileError, CompilerMissing, CompileWarning, FileError, UsageError, users_frame
-from .flags import of_mtc, of_summary
+from .flags import PRECISIONS, of_mtc, of_summary
 from .processes import scratch
 from .spec import whole
 
@@ -171,7 +171,7 @@ def number_text(value: object, name: str) -> str:
 
 _INT8 = ("precision='int8' is of programs that do not train: 'mtc --precision int8 MODEL.mt' makes one, which quantizes the weights "
          "that model.save(FILE) writes (docs/program.md#weights-in-int8)")
-_CHOICES = {"target": ("cuda", "cpu"), "precision": ("fp32", "tf32", "bf16", "fp16"), "schedule": ("graph", "persistent")}
+_CHOICES = {"target": ("cuda", "cpu"), "precision": PRECISIONS, "schedule": ("graph", "persistent")}
 
 
 def options(*, target: Optional[str] = None, arch: Optional[str] = None, batch: Optional[int] = None,

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Annotated, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from .errors import UsageError
+from .flags import PRECISIONS
 from .habits import operator_called
 from .layer import Layer, Sizes, Value, known_shape
 from .layers import Sigmoid
@@ -49,7 +50,7 @@ class Training(Spec):
     no_decay: Annotated[Sequence[str], PatternList()] = ()
     monitor: Optional[str] = None
     patience: OptionalSize = None
-    precision: Annotated[Optional[str], Words("fp32", "tf32", "bf16", "fp16", optional=True)] = None
+    precision: Annotated[Optional[str], Words(*PRECISIONS, optional=True)] = None
 
     def lines(self) -> List["Line"]:
         """Lines of the train block."""

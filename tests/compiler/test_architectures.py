@@ -83,7 +83,7 @@ for last; do :; done
 CAN = "sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_110, sm_120, sm_121"
 
 
-@pytest.mark.parametrize("precision", ["bf16", "tf32"])
+@pytest.mark.parametrize("precision", ["bf16", "tf32", "tf32x3"])
 def test_no_tensor_cores(compile_for, precision):
     codes, said = compile_for(MODEL, "--arch", "sm_86,sm_75", "--precision", precision)
     assert not codes and said == (f"mtc: error: sm_75 (T4, RTX 20) has no tensor cores for {precision}; --arch can be {CAN}, "
@@ -157,7 +157,7 @@ def multiplies(gpu, precision):
     return precision in ("fp32", "fp16") or gpu.number >= 80
 
 
-@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16", "fp16"])
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "tf32x3", "bf16", "fp16"])
 @pytest.mark.parametrize("gpu", tool.table(), ids=lambda gpu: f"sm_{gpu.number}")
 def test_tiles_fit_the_machine(mtc, gpu, precision):
     """The memory of a block holds panels and sums of each tile on tensor cores as it is planned, and no persistent launch has more
@@ -167,10 +167,10 @@ def test_tiles_fit_the_machine(mtc, gpu, precision):
         return
     for model in SEVERAL:
         text = schedule_for(mtc, f"sm_{gpu.number}", "--precision", precision, model)
-        for m, n, panels in re.findall(r"tile (\d+)x(\d+)x\d+, \w+, \dx\d warps, (\d) panels", text):
-            m, n, panels = int(m), int(n), int(panels)
+        for m, n, math, panels in re.findall(r"tile (\d+)x(\d+)x\d+, (\w+), \dx\d warps, (\d) panels", text):
+            m, n, panels, terms = int(m), int(n), int(panels), 2 if math == "tf32x3" else 1
             turns = (m, n, panels) == (128, 128, 6)
-            assert gpu.number == 90 if turns else panels <= gpu.block_shared // ((m + n) * 128) and fits(gpu, m, n, panels)
+            assert gpu.number == 90 if turns else fits(gpu, m, n, panels, terms) == panels
         assert gpu.number >= 90 or "a cluster" not in text
 
 
@@ -202,9 +202,10 @@ def narrow_cycles(gpu, rows, columns, k, tile):
     return -(-count_of(rows, columns, tile) // gpu.multiprocessors) * (LATENCY + k * m * n / rate + m * n / 32)
 
 
-def fits(gpu, m, n, panels):
-    panels = min(panels, gpu.block_shared // ((m + n) * 128))
-    return panels >= 2 and max(panels * (m + n) * 128, 4 * (m * (n + 8) + 256)) <= gpu.block_shared
+def fits(gpu, m, n, panels, terms=1):
+    """As many of the panels as it has memory for beside the second terms of three; 0: it has none for the tile."""
+    panels = min(panels, (gpu.block_shared - (terms - 1) * 3 * n * 128) // ((m + n) * 128))
+    return panels if panels >= 2 and 4 * (m * (n + 8) + 256) <= gpu.block_shared else 0
 
 
 @pytest.mark.parametrize("batch, width", [(128, 128), (256, 512), (512, 1024), (1024, 2048), (2048, 1152)])

@@ -78,7 +78,7 @@ def test_cuda_compiles_without_warnings(tmp_path):
 
 
 @pytest.mark.parametrize("model", sorted(path.name for path in (ROOT / "models").glob("*.mt") if "\ntrain {" in path.read_text()))
-@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+@pytest.mark.parametrize("precision", ["tf32", "tf32x3", "bf16"])
 def test_other_precisions(precision, model, mtc):
     """Every tensor that is read has a name: of tf32, also a field whose numbers a product takes as they are."""
     done = mtc("--emit=cu", "--precision", precision, f"models/{model}")
@@ -87,8 +87,9 @@ def test_other_precisions(precision, model, mtc):
 
 
 @pytest.mark.nvcc
-def test_tf32_compiles(mtc, tmp_path):
-    done = mtc("--precision", "tf32", "--arch", "sm_80,sm_90a", "models/xor.mt", "-o", tmp_path / "xor")
+@pytest.mark.parametrize("precision", ["tf32", "tf32x3"])
+def test_tf32_compiles(precision, mtc, tmp_path):
+    done = mtc("--precision", precision, "--arch", "sm_80,sm_90a", "models/xor.mt", "-o", tmp_path / "xor")
     assert done.returncode == 0, done.stderr
 
 

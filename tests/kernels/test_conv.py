@@ -25,7 +25,7 @@ CASES = {
     "far": (2, (4, 4, 4), (8, (3, 3)), (3, 3), (2, 2), (1, 1)),
 }
 #        precision: largest error, of results that are about 1
-PRECISIONS = {"fp32": 1e-5, "tf32": 4e-3, "bf16": 4e-2}
+PRECISIONS = {"fp32": 1e-5, "tf32": 4e-3, "tf32x3": 1e-5, "bf16": 4e-2}
 TARGETS = [("cpu", "fp32"), *(pytest.param(("cuda", p), marks=pytest.mark.gpu) for p in PRECISIONS)]
 
 
@@ -73,10 +73,8 @@ train {{
 """
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-@pytest.mark.parametrize("target", TARGETS, ids=lambda target: "-".join(target))
-def test_convolution(target, case, tmp_path):
-    target, precision = target
+def computed_and_exact(case, target, precision, tmp_path):
+    """Outputs, the gradient of the image, summed over the batch, and that of the filters; each with what it is in float64."""
     batch, shape, (out, kernel), *_ = case
     rows, columns = taps(case)
     outputs = len(rows), len(columns)
@@ -98,9 +96,29 @@ def test_convolution(target, case, tmp_path):
     d_w = library.get("y.weight.momentum", w.shape) * batch
     library.close()
     expected, dx, dw = convolve(*(values.astype(np.float64) for values in (x, w, probe)), case)
-    limit = PRECISIONS[precision]
-    for got, exact in (y, expected), (d_shift, dx.sum(0)), (d_w, dw):
-        assert abs(got - exact).max() < limit * max(1, abs(exact).max())
+    return (y, expected), (d_shift, dx.sum(0)), (d_w, dw)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: "-".join(target))
+def test_convolution(target, case, tmp_path):
+    target, precision = target
+    for got, exact in computed_and_exact(case, target, precision, tmp_path):
+        assert abs(got - exact).max() < PRECISIONS[precision] * max(1, abs(exact).max())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", ["deep", "halved", "large", "even"])
+def test_two_terms_are_nearly_as_exact_as_fp32(case, tmp_path):
+    """The distance from float64 is at most twice that of fp32."""
+
+    def distances(precision):
+        (tmp_path / precision).mkdir()
+        results = computed_and_exact(CASES[case], "cuda", precision, tmp_path / precision)
+        return [np.linalg.norm(got - exact) / np.linalg.norm(exact) for got, exact in results]
+
+    for terms, plain in zip(distances("tf32x3"), distances("fp32")):
+        assert terms <= 2 * plain, (terms, plain)
 
 
 # the second: few outputs of its filters' gradient, and a long sum over pixels, which is split (cuda/deep.cuh)

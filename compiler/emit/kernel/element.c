@@ -102,7 +102,8 @@ bool is_loaded(const Kernel *kernel, const Node *n) {
 
 /* What meets rounded numbers need not be more exact than those. */
 static const char *form_of(const Emitter *e, const OpDef *op) {
-    bool rounded = e->module->precision != PRECISION_FP32 && !e->mathematics;
+    const Precision precision = e->module->precision;
+    bool rounded = precision != PRECISION_FP32 && precision != PRECISION_TF32X3 && !e->mathematics;
     return op->near && e->dialect->near && rounded ? op->near : op->c;
 }
 
