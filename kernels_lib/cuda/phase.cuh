@@ -97,6 +97,13 @@ template <int BLOCKS, class First> struct Reading : First {
     static constexpr int resident = BLOCKS;
 };
 
+/* A launch of tiles of which a multiprocessor's shared memory has room for BLOCKS, and its registers are to have too: one multiplies while
+ * another waits. */
+template <int BLOCKS, class First> struct Sharing : First {
+    using Kernel = Sharing;
+    static constexpr int resident = BLOCKS;
+};
+
 /* A launch of tiles that are worked on together, BLOCKS of them by a cluster. */
 template <int BLOCKS, class First> struct InCluster : First {
     using Kernel = InCluster;

@@ -275,13 +275,31 @@ static int reading_blocks(const Emitter *e, const Launch *launch) {
                : 0;
 }
 
+/* Products of two terms, of which a multiprocessor has memory for two blocks: left alone, nvcc gives threads that have so much to hold the
+ * registers of both. */
+static bool are_shared_by_two(const Emitter *e, const Launch *launch) {
+    const Machine *machine = launch->program->machine;
+    for (int k = 0; k < launch->kernels.kernels.count; k++) {
+        const Kernel *kernel = launch->kernels.kernels.at[k];
+        const Tile *tile = &kernel->tile;
+        int terms = kernel->cls == KERNEL_CONTRACT ? math_info[kernel->math].terms : 1;
+        if (terms == 1 ||
+            2 * tensor_tile_shared(tile->m, tile->n, tile->stages, terms) >= machine->multiprocessor_memory)
+            return false;
+    }
+    return !program_is_persistent(e, launch->program);
+}
+
 /* What its type is within: "InTurns<"; "": nothing. */
 static const char *wrapper(Emitter *e, const Launch *launch) {
     int blocks = reading_blocks(e, launch);
     const Kernel *first = launch->kernels.kernels.at[0];
     if (in_cluster(e, first))
         return arena_printf(e->arena, "InCluster<%d, ", first->cluster);
-    return in_turns(e, launch) ? "InTurns<" : blocks ? arena_printf(e->arena, "Reading<%d, ", blocks) : "";
+    return in_turns(e, launch)            ? "InTurns<"
+           : are_shared_by_two(e, launch) ? "Sharing<2, "
+           : blocks                       ? arena_printf(e->arena, "Reading<%d, ", blocks)
+                                          : "";
 }
 
 /* None before it in its program is like it. */
