@@ -304,6 +304,7 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
     if (!aim.machine)
         return EXIT_TOOL;
     copy_weights(module->decode, aim.machine);
+    copy_weights(module->texts, aim.machine);
     split_graphs(module, aim.machine);
     module_verify(module, "split");
     if (wanted(c, "split", EMIT_SPLIT))

@@ -217,7 +217,7 @@ typedef struct MtcRun {
     int falls[MTC_MAX_PLATEAUS]; /* of learning rates that wait for better evaluations: how often each waited in vain */
     const double *exact_knob; /* the same numbers for a program of `mtc --real f64`, which runs on the CPU; else NULL */
     uint64_t seed;
-    bool begins; /* decode: what is made of weights alone is made, which stays until another program runs */
+    bool begins; /* decode, texts: what is made of weights alone is made, which stays until another program runs */
     int64_t
         before; /* examples of the set that come before those of `data`: 0, but where a prediction is given batch by batch */
     /* Of the model's flat weights, the elements [part[0], part[1]) that this process updates; where states of element 0 would lie, and

@@ -3,7 +3,8 @@
  *
  *     sum over k of x[k] * w[n, k]      ->      last(to_bf16(w)),  sum over k of x[k] * to_float(to_bf16(w))[n, k]
  *
- * What has the root `last` is computed for the first token of a text, and stays in memory that nothing else of the program has. */
+ * Products of several texts have operands of 16 bits, which are made of weights alone as well. What has the root `last` is computed for the
+ * first token of a text, and stays in memory that nothing else of the program has. */
 #include "pass/copies.h"
 
 #include "ir/op.h"
@@ -14,7 +15,7 @@ enum { LEAST_COPIED = 1 << 16 }; /* numbers of a weight: fewer come from a cache
 typedef struct Copying {
     Graph *g;
     DType dtype;
-    Node **copy; /* by node id: the weight in 16 bits, as floats, or NULL */
+    Node **copy; /* by node id: what a sum reads in place of the weight; of what a product reads, itself; or NULL */
 } Copying;
 
 static Node *copied(Copying *c, Node *weight) {
@@ -52,6 +53,34 @@ static Node *products_of(const Node *n) {
     return terms->op->flags & OP_MULTIPLIES ? terms : NULL;
 }
 
+/* What memory has of a product's operand. */
+static Node *as_it_lies(Node *operand) {
+    while (operand->op->flags & OP_CONTIGUOUS || operand->op->attrs & ATTR_ORDER)
+        operand = operand->in[0];
+    return operand;
+}
+
+/* The large weight in 16 bits that n is a view of; NULL: it is none. */
+static const Node *copy_viewed(const Copying *c, const Node *n) {
+    while (is_looked_through(n))
+        n = n->in[0];
+    const bool narrow = n->op->cls == OP_MAP && n->type.dtype == c->dtype;
+    const bool weight = narrow && n->in[0]->op->table == TABLE_WEIGHT;
+    return weight && type_elements(&n->type) >= LEAST_COPIED ? n : NULL;
+}
+
+static void keep_operands(Copying *c, const Node *product) {
+    for (int k = 0; k < product->inputs; k++) {
+        Node *operand = as_it_lies(product->in[k]);
+        const Node *copy = copy_viewed(c, operand);
+        if (!copy || c->copy[operand->id])
+            continue;
+        graph_at(c->g, operand->src);
+        c->copy[operand->id] = operand;
+        graph_name(graph_node(c->g, "last", (Attr){0}, 1, &operand), copy->name);
+    }
+}
+
 void copy_weights(Graph *g, const Machine *machine) {
     if (!g || !machine->blocks)
         return;
@@ -62,6 +91,8 @@ void copy_weights(Graph *g, const Machine *machine) {
         for (int k = 0; products && k < products->inputs; k++)
             if (matrix_of(products->in[k]))
                 products->in[k] = views_of_copy(&c, products->in[k]);
+        if (g->nodes.at[i]->op->cls == OP_CONTRACT)
+            keep_operands(&c, g->nodes.at[i]);
     }
     graph_compact(g);
 }

@@ -5,7 +5,7 @@
 #include "ir/graph.h"
 #include "pass/machine.h"
 
-/* Of the graph that decodes a token, NULL if there is none; changes nothing but on GPUs, where the module's precision stores operands in 16 bits. */
+/* Of a graph that decodes a token, of one text or of several, NULL if there is none; changes nothing but on GPUs, where the module's precision stores operands in 16 bits. */
 void copy_weights(Graph *g, const Machine *machine);
 
 #endif

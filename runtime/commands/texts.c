@@ -19,6 +19,7 @@ typedef struct TextsTogether {
     int64_t first, count; /* texts of the generator */
     TextRow *row;
     size_t begin;     /* of the window whose tokens the caches have; TOKENS_MISSING: they have none */
+    bool made;        /* what the model's texts need of weights alone is there */
     char *room;       /* of the device, for draws there */
     int32_t *drawn;   /* TOKENS_AT_A_TIME for each text */
     int32_t *token;   /* of the model's texts, the last of each */
@@ -49,6 +50,13 @@ static const char *set_places(const TextsTogether *t) {
     return error ? error
                  : mtc_upload(session->arena + model_of_texts(t)->tokens_offset, t->token,
                               (size_t)model_of_texts(t)->texts * sizeof *t->token);
+}
+
+static MtcRun run_of_texts(const TextsTogether *t) {
+    const MtcSession *session = t->g->decoder.session;
+    MtcRun run = mtc_run(session, &session->batch, session->evaluation);
+    run.begins = !t->made;
+    return run;
 }
 
 /* ---- draws of the device ---- */
@@ -112,7 +120,7 @@ static const char *draw_texts_on_device(TextsTogether *t, int64_t tokens) {
     if (error)
         return error;
     const MtcDrawing drawing = drawing_of_texts(t);
-    MtcRun run = mtc_run(session, &session->batch, session->evaluation);
+    MtcRun run = run_of_texts(t);
     error = upload_seen_of_texts(t, &drawing);
     error = error ? error : set_places(t);
     error = error ? error : mtc_model_draw_texts(session->model, &run, &drawing, tokens);
@@ -148,7 +156,7 @@ static void draw_all(TextsTogether *t) {
 static const char *draw_texts_here(TextsTogether *t) {
     MtcSession *session = t->g->decoder.session;
     const MtcModel *model = session->model;
-    MtcRun run = mtc_run(session, &session->batch, session->evaluation);
+    MtcRun run = run_of_texts(t);
     const char *error = set_places(t);
     error = error ? error : mtc_model_decode_texts(model, &run);
     error = error ? error
@@ -164,8 +172,10 @@ static const char *draw_texts_here(TextsTogether *t) {
 /* The caches of all texts have their windows but for the last tokens. */
 static int fill_caches_of_texts(TextsTogether *t) {
     int code = 0;
-    for (int64_t i = 0; i < t->count && !code && t->begin != t->row[0].sequence.begin; i++)
+    for (int64_t i = 0; i < t->count && !code && t->begin != t->row[0].sequence.begin; i++) {
         code = mtc_decoder_fill_text(&t->g->decoder, &t->row[i].sequence, i);
+        t->made = false; /* other programs have run */
+    }
     t->begin = t->row[0].sequence.begin;
     return code;
 }
@@ -208,6 +218,7 @@ static int texts_go_on(TextsTogether *t) {
     if (!code)
         code = mtc_device_fault(g->decoder.session, device ? draw_texts_on_device(t, tokens) : draw_texts_here(t),
                                 "generating");
+    t->made = !code;
     for (int64_t n = 0; n < tokens; n++)
         for (int64_t i = 0; i < t->count && !code; i++)
             code = take_token_of(t, &t->row[i], t->drawn[i * TOKENS_AT_A_TIME + n]);

@@ -349,6 +349,21 @@ def test_what_the_end_of_a_tokens_row_reads_is_read_at_its_start(mtc, tmp_path):
     assert places == sorted(places)
 
 
+def texts_of(mtc, folder, *flags):
+    """What a GPU runs for a token of each of several texts of the wide model."""
+    decoding_of(mtc, folder, "--decode-batch", "24", *flags)
+    return (folder / "m.cu").read_text().split("// ---- decoding several texts")[1]
+
+
+def test_texts_read_copies_of_weights_in_16_bits(mtc, tmp_path):
+    """Of all products, which are all that is made where a text begins."""
+    texts = texts_of(mtc, tmp_path, "--precision", "bf16")
+    assert "texts_graphs.decode<Texts, " in texts and "texts_graphs.decode<Texts>" in texts_of(mtc, tmp_path)
+    schedule = mtc(tmp_path / "m.mt", "--emit=schedule", "--arch", "sm_90a", "--precision", "bf16", "--decode-batch", "24")
+    first = schedule.stdout.split("\ntexts: ")[1].split("phase 2:")[0].split("phase 1:")[1]
+    assert first.count("  last_") == len(re.findall(r"^    \w", first, re.M)) == 7
+
+
 # ---- text ----
 
 

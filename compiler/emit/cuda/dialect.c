@@ -324,12 +324,17 @@ static void measuring(Emitter *e, Writer *out) {
                     "}");
 }
 
-static void decoding(Emitter *e, Writer *out) {
-    const int once = launches_that_last(e, plan_program(e->plan, e->module->decode));
-    const char *step = arena_printf(e->arena, once ? "Decode, %d" : "Decode", once);
-    write_blank(out);
+/* "Decode, 1", whose first launch is of tokens with which a text begins; "Decode" */
+static const char *step_of_tokens(Emitter *e, const Graph *g, const char *step, Writer *out) {
+    const int once = launches_that_last(e, plan_program(e->plan, g));
     if (once)
         write_remark(out, "phase 1 is launched where run->begins alone: what it computes of weights stays");
+    return once ? arena_printf(e->arena, "%s, %d", step, once) : step;
+}
+
+static void decoding(Emitter *e, Writer *out) {
+    write_blank(out);
+    const char *step = step_of_tokens(e, e->module->decode, "Decode", out);
     write_line(out,
                "static const char *decode(const MtcRun *run) {\n"
                "    return token_graphs.decode<%s>(run);\n"
@@ -342,14 +347,17 @@ static void decoding(Emitter *e, Writer *out) {
 }
 
 static void texts(Emitter *e, Writer *out) {
-    (void)e;
-    write_line(out, "\nstatic const char *decode_texts(const MtcRun *run) {\n"
-                    "    return texts_graphs.decode<Texts>(run);\n"
-                    "}\n"
-                    "\n"
-                    "static const char *draw_texts(const MtcRun *run, const MtcDrawing *drawing, int64_t count) {\n"
-                    "    return texts_graphs.draw<Texts>(run, drawing, count);\n"
-                    "}");
+    write_blank(out);
+    const char *step = step_of_tokens(e, e->module->texts, "Texts", out);
+    write_line(out,
+               "static const char *decode_texts(const MtcRun *run) {\n"
+               "    return texts_graphs.decode<%s>(run);\n"
+               "}\n"
+               "\n"
+               "static const char *draw_texts(const MtcRun *run, const MtcDrawing *drawing, int64_t count) {\n"
+               "    return texts_graphs.draw<%s>(run, drawing, count);\n"
+               "}",
+               step, step);
 }
 
 static void prefilling(Emitter *e, Writer *out) {
