@@ -156,10 +156,12 @@ MTC_AGREED bool head_fits_tensor_cores(long long size) {
     return size % 8 == 0 && size <= 128;
 }
 
-/* At one position, which sees so many: blocks for each head of keys, of a hundred positions or two where the cache is full. A power of two. */
-MTC_AGREED int attention_step_parts(long long seen) {
+/* At one position, which sees so many: blocks for each of so many heads of keys, of all texts. Where they are few, of a hundred positions
+ * or two when the cache is full; where they are many, they keep the memory busy by themselves. A power of two. */
+MTC_AGREED int attention_step_parts(long long seen, long long heads) {
+    enum { MANY_BLOCKS = 384 };
     int parts = 1;
-    while (parts < 8 && parts * 128 < seen)
+    while (parts < 8 && parts * 128 < seen && parts * heads < MANY_BLOCKS)
         parts *= 2;
     return parts;
 }

@@ -37,7 +37,8 @@ Node *narrow_attend(Graph *g, const Node *n, int axis, Node *at, Node *const *in
     if (!n->attr.heads.causal || axis != 1)
         return NULL;
     Attr attr = {.heads = n->attr.heads, .value = n->attr.value};
-    return graph_node(g, "attend_step", attr, 3, (Node *[]){in[0], cache_of(g, n, in[0]), at});
+    Node *step = graph_node(g, "attend_step", attr, 3, (Node *[]){in[0], cache_of(g, n, in[0]), at});
+    return dtype_is_narrow(step->type.dtype) ? op1(g, "to_float", step) : step;
 }
 
 /* The heads of keys and of values lie one behind the other in a row of all. */
@@ -59,11 +60,13 @@ INFER(cache) {
     return true;
 }
 
+/* Of several texts, the result is rounded as that of `attend` is. */
 INFER(attend_step) {
     const Heads *h = &n->attr.heads;
     const Type *qkv = &n->in[0]->type, *cache = &n->in[1]->type, *at = &n->in[2]->type;
     n->type = *qkv;
     n->type.dim[2] = h->queries * h->size;
+    n->type.dtype = qkv->batched ? cache->dtype : qkv->dtype;
     const bool each = qkv->batched && cache->rank == 3 && cache->dim[0] == qkv->dim[0];
     return qkv->rank == 3 && qkv->dtype == DT_F32 && qkv->dim[2] == (h->queries + 2 * h->keys) * h->size &&
            (each || cache->rank == 2) && cache->dim[cache->rank - 1] == 2 * h->keys * h->size && at->rank == 0 &&
@@ -89,7 +92,7 @@ static const char *step_arguments(Arena *arena, const Node *n) {
 static int64_t step_tiles(const Node *n) {
     const Heads *h = &n->attr.heads;
     int64_t length = positions_of(n), seen = h->window && h->window < length ? h->window : length;
-    return texts_of(n) * h->keys * attention_step_parts(seen);
+    return texts_of(n) * h->keys * attention_step_parts(seen, texts_of(n) * h->keys);
 }
 
 /* At half of the positions, as the mean over all. */

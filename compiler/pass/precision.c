@@ -46,6 +46,8 @@ static void count_readers(Rounding *r) {
 
 static Node *narrowed(Rounding *r, Node *n) {
     Node **narrow = &r->narrow[n->id];
+    if (n->op->flags & OP_WIDENS && n->in[0]->type.dtype == r->dtype)
+        *narrow = n->in[0];
     if (!*narrow) {
         bool kept = n->op->cls == OP_LEAF && n->name;
         graph_at(r->g, n->src);

@@ -4,7 +4,7 @@
  *     scores[j] = scale * sum over c of q[c] * k[j, c]           j <= p; p - j < window if any
  *     out[c]    = sum over j of softmax(scores)[j] * v[j, c]
  *
- * qkv and out are of type real, the cache real or Narrow; then q is rounded too, as where all positions are computed. A
+ * qkv is of type real, the cache real or Narrow; then q is rounded too, as where all positions are computed, and out may be. A
  * thread computes a head of keys, and the queries that share it, in the order of the positions. */
 #ifndef MTC_CPU_ATTENTION_STEP_H
 #define MTC_CPU_ATTENTION_STEP_H
@@ -21,9 +21,9 @@ typedef struct AttentionStep {
 enum { STEP_WIDEST = 256 };
 
 #define attend_step(shape, qkv, cache, position, out, scale)                                                           \
-    attend_step_heads(shape, qkv, cache, is_narrow(cache), position, out, scale)
+    attend_step_heads(shape, qkv, (Cached){cache, is_narrow(cache)}, position, (Cached){out, is_narrow(out)}, scale)
 
-/* Numbers of a cache, from one of them on. */
+/* Numbers of a cache, or of a result, from one of them on. */
 typedef struct Cached {
     void *at;
     bool narrow;
@@ -62,7 +62,7 @@ static inline void add_position(StepSums *sums, real score, Cached value, int64_
 
 /* One query over the positions first .. last; `keys` and `values` are those of its head at position 0. */
 static inline void attend_query(const AttentionStep *shape, const real *query, Cached keys, Cached values,
-                                int64_t first, int64_t last, real *out, real scale) {
+                                int64_t first, int64_t last, Cached out, real scale) {
     const int64_t row = 2 * shape->keys * shape->size;
     StepSums sums = {.top = -INFINITY};
     real q[STEP_WIDEST];
@@ -77,11 +77,12 @@ static inline void attend_query(const AttentionStep *shape, const real *query, C
         add_position(&sums, scale * score, cached_from(values, j * row), shape->size);
     }
     for (int64_t c = 0; c < shape->size; c++)
-        out[c] = sums.values[c] / sums.weights;
+        sums.values[c] /= sums.weights;
+    keep_numbers(out, sums.values, shape->size);
 }
 
 /* Head h of a text. */
-static inline void attend_head(const AttentionStep *shape, const real *qkv, Cached cache, int position, real *out,
+static inline void attend_head(const AttentionStep *shape, const real *qkv, Cached cache, int position, Cached out,
                                real scale, int64_t h) {
     const int64_t size = shape->size, group = shape->queries / shape->keys, width = shape->keys * size;
     const int64_t first = shape->window && position >= shape->window ? position - shape->window + 1 : 0;
@@ -90,18 +91,17 @@ static inline void attend_head(const AttentionStep *shape, const real *qkv, Cach
     keep_numbers(cached_from(keys, position * 2 * width), key, size);
     keep_numbers(cached_from(values, position * 2 * width), key + width, size);
     for (int64_t q = h * group; q < (h + 1) * group; q++)
-        attend_query(shape, qkv + q * size, keys, values, first, position, out + q * size, scale);
+        attend_query(shape, qkv + q * size, keys, values, first, position, cached_from(out, q * size), scale);
 }
 
-static inline void attend_step_heads(const AttentionStep *shape, const real *qkv, void *cache, bool narrow,
-                                     int position, real *out, real scale) {
+static inline void attend_step_heads(const AttentionStep *shape, const real *qkv, Cached cache, int position,
+                                     Cached out, real scale) {
     const int64_t width = shape->keys * shape->size, query = shape->queries * shape->size;
-    const Cached all = {cache, narrow};
 #pragma omp for collapse(2) nowait
     for (int64_t text = 0; text < shape->texts; text++)
         for (int64_t h = 0; h < shape->keys; h++)
-            attend_head(shape, qkv + text * (query + 2 * width), cached_from(all, text * shape->length * 2 * width),
-                        position, out + text * query, scale, h);
+            attend_head(shape, qkv + text * (query + 2 * width), cached_from(cache, text * shape->length * 2 * width),
+                        position, cached_from(out, text * query), scale, h);
 }
 
 #endif

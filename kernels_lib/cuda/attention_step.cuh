@@ -13,7 +13,7 @@
  * There is one row to compute, so that all depends on how fast the cache is read: by as many blocks as there is work for, whole lines
  * at a time; what is read serves all queries of the head, PASS of them at a time. Each adds up its own positions under the largest
  * score that it met. Parts are left in memory, and the block that comes last puts them together, in their order. If the cache is of
- * Narrow, q is rounded too, as where all positions are computed. */
+ * Narrow, q is rounded too, as where all positions are computed, and the result may be. */
 #ifndef MTC_CUDA_ATTENTION_STEP_CUH
 #define MTC_CUDA_ATTENTION_STEP_CUH
 
@@ -28,7 +28,7 @@ template <class Number_, int LENGTH, int QUERIES, int KEYS, int SIZE, int WINDOW
     static constexpr int64_t cache = (int64_t)LENGTH * row;
     static constexpr int pass = group < 4 ? group : 4; // queries at a time
     static constexpr int passes = (group + pass - 1) / pass;
-    static constexpr int parts = attention_step_parts(WINDOW && WINDOW < LENGTH ? WINDOW : LENGTH);
+    static constexpr int parts = attention_step_parts(WINDOW && WINDOW < LENGTH ? WINDOW : LENGTH, TEXTS *KEYS);
     /* Lanes of a position, and numbers of a lane: a pack, where lanes divide the head so; else every 32nd number. */
     static constexpr int pack = PACK_BYTES / (int)sizeof(Number), packs = SIZE / pack;
     static constexpr bool packed = SIZE % pack == 0 && packs <= LANES && (packs & (packs - 1)) == 0;
@@ -270,13 +270,13 @@ __device__ void attend_part(const float *qkv, const StepPlace<Shape> &place, int
 }
 
 /* What the block's warps have seen is left to who is last, if there are other parts, else it is the result. */
-template <class Shape>
-__device__ void join_warps(const float *warps, bool alone, int queries, float *partials, float *out) {
+template <class Shape, class Out>
+__device__ void join_warps(const float *warps, bool alone, int queries, float *partials, Out *out) {
     for (int i = threadIdx.x; i < queries * Shape::size; i += THREADS) {
         int g = i / Shape::size, c = i % Shape::size;
         const JoinedStep<Shape, WARPS> joined(warps + g * Shape::partial, WARPS, c, [](const float *p) { return *p; });
         if (alone) {
-            out[i] = joined.sum / joined.weights;
+            out[i] = to_cached<Out>(joined.sum / joined.weights);
             continue;
         }
         float *partial = partials + g * Shape::partial;
@@ -289,12 +289,12 @@ __device__ void join_warps(const float *warps, bool alone, int queries, float *p
     __syncthreads();
 }
 
-template <class Shape> __device__ void join_parts(const float *partials, int parts, int queries, float *out) {
+template <class Shape, class Out> __device__ void join_parts(const float *partials, int parts, int queries, Out *out) {
     for (int i = threadIdx.x; i < queries * Shape::size; i += THREADS) {
         int g = i / Shape::size, c = i % Shape::size;
         const JoinedStep<Shape, Shape::parts> joined(partials + g * Shape::partial, parts, c,
                                                      [](const float *p) { return __ldcg(p); });
-        out[i] = joined.sum / joined.weights;
+        out[i] = to_cached<Out>(joined.sum / joined.weights);
     }
 }
 
@@ -311,8 +311,8 @@ static inline __device__ bool comes_last(unsigned *arrivals, int parts) {
 }
 
 /* One part of a head of a text; what it leaves for the others is at `place_of_head`. */
-template <class Shape>
-__device__ void attend_head(const float *qkv, typename Shape::Number *cache, int position, float *out, float scale,
+template <class Shape, class Out>
+__device__ void attend_head(const float *qkv, typename Shape::Number *cache, int position, Out *out, float scale,
                             int head, int part, int place_of_head, char *shared) {
     const int first = head * Shape::group, end = first + Shape::group;
     typename Shape::Number *keys = cache + head * Shape::size, *own = keys + (int64_t)position * Shape::row;
@@ -333,8 +333,8 @@ __device__ void attend_head(const float *qkv, typename Shape::Number *cache, int
     }
 }
 
-template <class Shape>
-__device__ void attend_step(const float *qkv, typename Shape::Number *cache, int position, float *out, float scale,
+template <class Shape, class Out>
+__device__ void attend_step(const float *qkv, typename Shape::Number *cache, int position, Out *out, float scale,
                             int tile, char *shared) {
     const int place = tile / Shape::parts, text = place / Shape::keys;
     attend_head<Shape>(qkv + text * Shape::packed_row, cache + text * Shape::cache, position,

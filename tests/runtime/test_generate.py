@@ -364,6 +364,14 @@ def test_texts_read_copies_of_weights_in_16_bits(mtc, tmp_path):
     assert first.count("  last_") == len(re.findall(r"^    \w", first, re.M)) == 7
 
 
+def test_attention_of_texts_leaves_what_products_read(mtc, tmp_path):
+    """The result is rounded where it is made; where texts have many heads, each is one block's."""
+    texts_of(mtc, tmp_path, "--precision", "bf16")
+    flags = ("--emit=schedule", "--arch", "sm_90a", "--precision", "bf16", "--decode-batch", "128")
+    texts = mtc(tmp_path / "m.mt", *flags).stdout.split("\ntexts: ")[1]
+    assert re.search(r" 512 tiles .* attend_step\n  phase \d+: \d+ tiles\n    h  .* tile ", texts)
+
+
 # ---- text ----
 
 
