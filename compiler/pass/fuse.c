@@ -4,6 +4,7 @@
 #include "pass/fuse.h"
 
 #include "pass/flat.h"
+#include "pass/split.h"
 
 enum {
     THIN_WEIGHT = 16384, /* elements of a weight matrix that a row reads whole */
@@ -20,9 +21,11 @@ enum {
 
 /* One block may handle a few short rows alone. Rows that are columns of a matrix, few and high, would keep few blocks busy
  * with what is element-wise work: it is a kernel of its own then. */
-static bool affordable_row(const Kernel *kernel, const Type *shape) {
+static bool affordable_row(const Fusion *f, const Kernel *kernel, const Type *shape) {
     int64_t elements = type_elements(shape);
     bool high_columns = !rows_are_trailing(kernel) && kernel->rows < MANY_ROWS && elements > HIGH_COLUMNS;
+    if (are_rows_of_texts(f->graph, kernel->rows, elements, f->program->machine))
+        return false;
     return kernel->rows > 16 ? !high_columns : elements <= LONE_ROW;
 }
 
@@ -41,7 +44,7 @@ static Apart map_apart(Fusion *f, Kernel *kernel, Node *n) {
     if (kernel->cls == KERNEL_CONTRACT)
         return epilogue_apart(f, kernel, n);
     Access at;
-    return !affordable_row(kernel, &n->type)           ? APART_LARGE_ROWS
+    return !affordable_row(f, kernel, &n->type)        ? APART_LARGE_ROWS
            : !rows_access(kernel, &n->type, &at)       ? APART_ROWS
            : !fusion_reads_fit_rows(f, kernel, n, &at) ? APART_OTHERS
                                                        : JOINS;
@@ -66,7 +69,7 @@ static Apart reduce_apart(Fusion *f, Kernel *kernel, Node *n) {
     if (rows_are_elements(kernel) && type_same_shape(operand, &kernel->full)) {
         rows_set(&trial, operand, n->attr.axes);
         bool along_fast = n->attr.axes >> (operand->rank - 1) & 1;
-        if ((!along_fast && trial.rows < MANY_ROWS) || !affordable_row(&trial, operand))
+        if ((!along_fast && trial.rows < MANY_ROWS) || !affordable_row(f, &trial, operand))
             return APART_LARGE_ROWS;
     }
     unsigned inner;

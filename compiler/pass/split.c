@@ -95,13 +95,18 @@ static Node *split_reduction(Graph *g, Node *n, const Machine *machine) {
     return graph_reshape(g, graph_reduce(g, n->op->name, inner, 1u << 0), &n->type);
 }
 
-/* ---- a row that is alone ---- */
+/* ---- few rows ---- */
 
-static Node *piece(Graph *g, Node *row, int64_t from, int64_t length) {
-    const Type type = type_make(row->type.dtype, false, 1, &length);
+static Type rows_type(const Type *like, int64_t rows, int64_t length) {
+    return type_make(like->dtype, like->batched, 2, (int64_t[]){rows, length});
+}
+
+/* Of rows [rows, length], so many columns. */
+static Node *piece(Graph *g, Node *rows, int64_t from, int64_t length) {
+    const Type type = rows_type(&rows->type, rows->type.dim[0], length);
     Attr attr = attr_shape(&type);
-    attr.offset[0] = from;
-    return graph_node(g, "slice", attr, 1, &row);
+    attr.offset[1] = from;
+    return graph_node(g, "slice", attr, 1, &rows);
 }
 
 /* What folds two results of the reduction into one; NULL: nothing that is known here. */
@@ -109,30 +114,38 @@ static const char *fold_of_two(const Node *n) {
     return op_adds(n->op) ? "add" : !strcmp(n->op->name, "max") ? "maximum" : NULL;
 }
 
-/* Of the only row, all that is folded. */
-static bool is_lone_row(const Node *n) {
-    const Type *in = n->op->cls == OP_REDUCE ? &n->in[0]->type : NULL;
-    return in && in->rank && n->attr.axes == 1u << (in->rank - 1) && in->dim[in->rank - 1] == type_elements(in);
+bool are_rows_of_texts(const Graph *g, int64_t rows, int64_t elements, const Machine *machine) {
+    enum { LONG_ROW = 8192 };
+    return machine->blocks && g == g->module->texts && rows <= machine->multiprocessors && elements >= LONG_ROW * rows;
 }
 
-/* The scores of the only token that is decoded: one block would read them alone. They are folded in pieces, and what is left over. */
-static Node *split_lone_row(Graph *g, Node *n) {
+/* Rows whose reduction to one number each would keep few blocks busy: of one text, any that is alone. 0: it is none. */
+static int64_t few_rows(const Graph *g, const Node *n, const Machine *machine) {
+    const Type *in = n->op->cls == OP_REDUCE ? &n->in[0]->type : NULL;
+    if (!in || !in->rank || n->attr.axes != 1u << (in->rank - 1))
+        return 0;
+    const int64_t elements = type_elements(in), rows = elements / in->dim[in->rank - 1];
+    return are_rows_of_texts(g, rows, elements, machine) || (rows == 1 && elements >= LONG_SUM) ? rows : 0;
+}
+
+/* The scores of a token, or of one of each text: few blocks would read them alone. They are folded in pieces, and what is left over. */
+static Node *split_few_rows(Graph *g, Node *n, const Machine *machine) {
     enum { PIECE = 256 };
-    const int64_t length = is_lone_row(n) ? type_elements(&n->in[0]->type) : 0, pieces = length / PIECE;
-    const char *fold = length < LONG_SUM ? NULL : fold_of_two(n);
+    const int64_t rows = few_rows(g, n, machine);
+    const char *fold = rows ? fold_of_two(n) : NULL;
     if (!fold)
         return NULL;
-    const Type flat = type_make(n->type.dtype, false, 1, &length);
-    const Type rows = type_make(n->type.dtype, false, 2, (int64_t[]){pieces, PIECE});
-    Node *row = graph_reshape(g, n->in[0], &flat), *whole = piece(g, row, 0, pieces * PIECE);
-    Node *inner = graph_reduce(g, n->op->name, graph_reshape(g, whole, &rows), 1u << 1);
-    Node *result = graph_reduce(g, n->op->name, inner, 1u << 0);
+    const Type *in = &n->in[0]->type;
+    const int64_t length = in->dim[in->rank - 1], pieces = length / PIECE;
+    const Type flat = rows_type(in, rows, length);
+    const Type parts = type_make(in->dtype, in->batched, 3, (int64_t[]){rows, pieces, PIECE});
+    Node *all = graph_reshape(g, n->in[0], &flat), *whole = piece(g, all, 0, pieces * PIECE), *rest = NULL;
+    if (length > pieces * PIECE)
+        rest = graph_reduce(g, n->op->name, piece(g, all, pieces * PIECE, length - pieces * PIECE), 1u << 1);
+    Node *inner = graph_reduce(g, n->op->name, graph_reshape(g, whole, &parts), 1u << 2);
+    Node *result = graph_reduce(g, n->op->name, inner, 1u << 1);
     inner->hint = "partial";
-    if (length > pieces * PIECE) {
-        Node *rest = piece(g, row, pieces * PIECE, length - pieces * PIECE);
-        result = op2(g, fold, result, graph_reduce(g, n->op->name, rest, 1u << 0));
-    }
-    return graph_reshape(g, result, &n->type);
+    return graph_reshape(g, rest ? op2(g, fold, result, rest) : result, &n->type);
 }
 
 /* ---- products over the batch ---- */
@@ -217,8 +230,8 @@ static Node *split_product(Graph *g, Node *n, const Machine *machine) {
 
 static Node *split_node(Graph *g, Node *n, const void *context) {
     const Machine *machine = context;
-    const bool decodes = machine->blocks && g == g->module->decode;
-    Node *split = decodes ? split_lone_row(g, n) : split_windows(g, n, machine);
+    const bool decodes = machine->blocks && (g == g->module->decode || g == g->module->texts);
+    Node *split = decodes ? split_few_rows(g, n, machine) : split_windows(g, n, machine);
     split = split ? split : split_reduction(g, n, machine);
     return split || !machine->blocks ? split : split_product(g, n, machine);
 }

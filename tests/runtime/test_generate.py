@@ -372,6 +372,17 @@ def test_attention_of_texts_leaves_what_products_read(mtc, tmp_path):
     assert re.search(r" 512 tiles .* attend_step\n  phase \d+: \d+ tiles\n    h  .* tile ", texts)
 
 
+def test_long_scores_of_texts_are_folded_in_pieces(mtc, tmp_path):
+    """As those of one text are, what is left over beside them; shorter ones are a block's for each text."""
+    texts_of(mtc, tmp_path)
+    flags = ("--emit=schedule", "--arch", "sm_90a", "--decode-batch", "24")
+    last = mtc(tmp_path / "m.mt", *flags).stdout.split("\ntexts: ")[1].split("\nprefill")[0]
+    assert " 24 rows, a block each" in last.split("output_prediction")[1] and "partial" not in last
+    (tmp_path / "m.mt").write_text((tmp_path / "m.mt").read_text().replace("3000", "9000"))
+    last = mtc(tmp_path / "m.mt", *flags).stdout.split("\ntexts: ")[1].split("\nprefill")[0]
+    assert last.count("840 rows, a warp each") == 2 and "216000 rows, a thread each" in last.split("output_prediction")[1]
+
+
 # ---- text ----
 
 
