@@ -133,7 +133,7 @@ FUZZ_FLAGS := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-r
 # The harnesses, tests/fuzz/NAME_fuzz.c, by what they are linked with; and programs that take --seconds.
 FUZZ_COMPILER := front programs source plot pickle onnx
 FUZZ_RUNTIME  := data checkpoint gzip cifar10 restore tokenizer
-FUZZ_PROGRAMS := tools/fuzz_models
+FUZZ_PROGRAMS := tools/fuzz_models tools/fuzz_gpu
 
 fuzz: all  ## fuzz the compiler and the runtime's readers under the sanitizers, each for FUZZ_SECONDS (600)
 	$(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="$(FUZZ_FLAGS)" fuzzers
