@@ -44,7 +44,8 @@ enum {
     OP_WHOLE =
         1 << 19, /* contract: i8 gives sums of i32; operand 1 has the outputs along axis 0, or says otherwise in tb */
     OP_FEEDS_TENSOR_CORES = 1 << 20, /* map: its floats are rounded as those of tf32 are */
-    OP_MULTIPLIES = 1 << 21          /* map: the product of its two operands */
+    OP_MULTIPLIES = 1 << 21,         /* map: the product of its two operands */
+    OP_OWN_ON_GPU = 1 << 22          /* map: CUDA says `near` whatever the precision */
 };
 
 /* Which fields of Attr an operator reads; the others are zero. */

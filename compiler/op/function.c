@@ -63,7 +63,7 @@ FUNCTION(exp, KIND_FUNCTION, NULL, grad_exp, 0, "exp($0)", "near_exp($0)", "Exp(
 FUNCTION(expm1, KIND_FUNCTION, NULL, grad_expm1, 0, "expm1($0)", NULL, ONNX_EXPM1, "exp(x) - 1, accurate near 0.");
 FUNCTION(log, KIND_FUNCTION, NULL, grad_log, 0, "log($0)", NULL, "Log($0)", "The natural logarithm.");
 FUNCTION(log1p, KIND_FUNCTION, NULL, grad_log1p, 0, "log1p($0)", NULL, ONNX_LOG1P, "log(1 + x), accurate near 0.");
-FUNCTION(sqrt, KIND_FUNCTION, NULL, grad_sqrt, 0, "sqrt($0)", NULL, "Sqrt($0)", "The square root.");
+FUNCTION(sqrt, KIND_FUNCTION, NULL, grad_sqrt, OP_OWN_ON_GPU, "sqrt($0)", "root($0)", "Sqrt($0)", "The square root.");
 FUNCTION(abs, KIND_FUNCTION, NULL, grad_abs, OP_CHEAP, "fabs($0)", NULL, "Abs($0)", "|x|. The gradient at 0 is 0.");
 FUNCTION(sign, KIND_FUNCTION, NULL, NULL, OP_CHEAP | OP_NO_GRAD, "sign($0)", NULL, "Sign($0)", "-1, 0 or 1.");
 FUNCTION(erf, KIND_FUNCTION, NULL, grad_erf, 0, "erf($0)", NULL, "Erf($0)",

@@ -174,8 +174,8 @@ def test_a_row_computes_once_what_its_elements_share(stage, mtc, tmp_path):
     """A norm's mean and 1 / sqrt(...) have their names before the loops over the row's elements, and stand in none."""
     (tmp_path / "case.mt").write_text(MODEL.replace("return x + linear(wide, width)", "return layer_norm(x + linear(wide, width))"))
     code = re.sub(r"//.*", "", mtc(f"--emit={stage}", tmp_path / "case.mt").stdout)
-    roots = re.findall(r".*\bsqrt\(.*", code)
-    assert roots and all(re.match(r" +(real|float) inverse_deviation = 1\.0f / sqrt\(", line) for line in roots)
+    roots = re.findall(r".*\b(?:sqrt|root)\(.*", code)
+    assert roots and all(re.match(r" +(real|float) inverse_deviation = 1\.0f / (sqrt|root)\(", line) for line in roots)
     means = re.findall(r".*_sum \* \(1\.0f / WIDTH\).*", code)
     assert means and all(re.match(r" +(real|float) mean = ", line) for line in means)
     assert re.search(r" - mean\) \* inverse_deviation\b", code)
@@ -187,7 +187,7 @@ def test_a_row_divides_for_its_place_once(stage, mtc, tmp_path):
     placed = "layer_norm(gather(table, token) + weight([context, width], normal(0, 0.02)))"
     (tmp_path / "case.mt").write_text(MODEL.replace("gather(table, token)", placed))
     code = re.sub(r"//.*", "", mtc(f"--emit={stage}", tmp_path / "case.mt").stdout)
-    norms = [function for function in code.split("\n}\n") if "inverse_deviation = 1.0f / sqrt" in function and "% CONTEXT" in function]
+    norms = [function for function in code.split("\n}\n") if re.search(r"inverse_deviation = 1\.0f / (sqrt|root)", function) and "% CONTEXT" in function]
     for function in norms:
         before, named, behind = function.partition(" int column = i % CONTEXT;")
         assert named and "% CONTEXT" not in behind and "for (int j" not in before

@@ -350,7 +350,7 @@ static __device__ void measure_x(const Tensors &t, const Batch &batch, int tile,
         float std_before = some_before ? t.x_std[i] : 0.0f;
         float variance = std_before * std_before;
         float change = part * (batch_variance - variance + (1.0f - part) * (shift * shift));
-        float both_std = std_before + sqrt(variance + change);
+        float both_std = std_before + root(variance + change);
         t.x_mean[i] = mean_before + part * shift;
         t.x_std[i] = std_before + change / (both_std > 0.0f ? both_std : 1.0f);
     }
@@ -397,7 +397,7 @@ static __device__ void measure_price(const Tensors &t, const Batch &batch, char 
         float std_before = some_before ? t.price_std[0] : 0.0f;
         float variance = std_before * std_before;
         float change = part * (batch_variance - variance + (1.0f - part) * (shift * shift));
-        float both_std = std_before + sqrt(variance + change);
+        float both_std = std_before + root(variance + change);
         t.price_mean[0] = mean_before + part * shift;
         t.price_std[0] = std_before + change / (both_std > 0.0f ? both_std : 1.0f);
     }

@@ -178,7 +178,7 @@ static __device__ void d_z_weight(const Tensors &t, const Batch &batch, int tile
     auto left = transposed(matrix<Z>(t.d_z));
     auto right = matrix<H>(t.h);
     float rate = 0.01f / -expm1(step(batch) * LOG_BETA1);
-    float correction = 1.0f / sqrt(-expm1(step(batch) * LOG_BETA2));
+    float correction = 1.0f / root(-expm1(step(batch) * LOG_BETA2));
     struct Ahead {
         float z_weight_m;
         float z_weight_v;
@@ -192,7 +192,7 @@ static __device__ void d_z_weight(const Tensors &t, const Batch &batch, int tile
         float v = 0.999f * ahead.z_weight_v + 0.001f * (sum * sum);
         t.z_weight_m[i * H + j] = m;
         t.z_weight_v[i * H + j] = v;
-        t.z_weight[i * H + j] = ahead.z_weight - rate * (m / (sqrt(v) * correction + 1e-08f));
+        t.z_weight[i * H + j] = ahead.z_weight - rate * (m / (root(v) * correction + 1e-08f));
     };
     // the same for the sums over k of left(i, k)
     struct RowAhead {
@@ -206,7 +206,7 @@ static __device__ void d_z_weight(const Tensors &t, const Batch &batch, int tile
         float v = 0.999f * ahead.z_bias_v + 0.001f * (sum * sum);
         t.z_bias_m[i] = m;
         t.z_bias_v[i] = v;
-        t.z_bias[i] = ahead.z_bias - rate * (m / (sqrt(v) * correction + 1e-08f));
+        t.z_bias[i] = ahead.z_bias - rate * (m / (root(v) * correction + 1e-08f));
     };
     matmul<d_z_weight_product, d_z_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
                                                 sum_of_a(preloaded_early(read_row, row_out)));
@@ -232,7 +232,7 @@ static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile
     auto left = transposed(matrix<H>(t.h_to_d_h_where));
     auto right = gathered<X>(t.x, batch, [](float v) { return v; });
     float rate = 0.01f / -expm1(step(batch) * LOG_BETA1);
-    float correction = 1.0f / sqrt(-expm1(step(batch) * LOG_BETA2));
+    float correction = 1.0f / root(-expm1(step(batch) * LOG_BETA2));
     struct Ahead {
         float h_weight_m;
         float h_weight_v;
@@ -246,7 +246,7 @@ static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile
         float v = 0.999f * ahead.h_weight_v + 0.001f * (sum * sum);
         t.h_weight_m[i * X + j] = m;
         t.h_weight_v[i * X + j] = v;
-        t.h_weight[i * X + j] = ahead.h_weight - rate * (m / (sqrt(v) * correction + 1e-08f));
+        t.h_weight[i * X + j] = ahead.h_weight - rate * (m / (root(v) * correction + 1e-08f));
     };
     // the same for the sums over k of left(i, k)
     struct RowAhead {
@@ -260,7 +260,7 @@ static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile
         float v = 0.999f * ahead.h_bias_v + 0.001f * (sum * sum);
         t.h_bias_m[i] = m;
         t.h_bias_v[i] = v;
-        t.h_bias[i] = ahead.h_bias - rate * (m / (sqrt(v) * correction + 1e-08f));
+        t.h_bias[i] = ahead.h_bias - rate * (m / (root(v) * correction + 1e-08f));
     };
     matmul<d_h_weight_product, d_h_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
                                                 sum_of_a(preloaded_early(read_row, row_out)));

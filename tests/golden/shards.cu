@@ -167,7 +167,7 @@ static __device__ void h(const Tensors &t, const Batch &batch, int tile, char *s
     // h.inverse_deviation[i] = 1 / sqrt(variance[i] + 1e-05)
     // h[i, j] = h_sub[i, j] * h.inverse_deviation[j] * h.1.weight[j] + h.1.bias[j]
     // h_relu[i, j] = relu(h[i, j])
-    float inverse_deviation = 1.0f / sqrt(variance + 1e-05f);
+    float inverse_deviation = 1.0f / root(variance + 1e-05f);
     float h_1_weight = t.h_1_weight[i];
     float h_1_bias = t.h_1_bias[i];
     for (int j = team.first; j < BATCH; j += team.stride) {
@@ -596,7 +596,7 @@ static __device__ void eval_h_to_prediction(const Tensors &t, const Batch &batch
     //         (h.1.bias[j] - h.1.running_mean[j] * (... / sqrt(...) * h.1.weight[j]))
     auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_0_weight[j * X + k]; };
     auto store = [&](int j, float sum) {
-        float scale = 1.0f / sqrt(t.h_1_running_var[j] + 1e-05f) * t.h_1_weight[j];
+        float scale = 1.0f / root(t.h_1_running_var[j] + 1e-05f) * t.h_1_weight[j];
         float h = (sum + t.h_0_bias[j]) * scale + (t.h_1_bias[j] - t.h_1_running_mean[j] * scale);
         h_relu[j] = relu(h);
     };

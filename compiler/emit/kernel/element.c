@@ -103,8 +103,9 @@ bool is_loaded(const Kernel *kernel, const Node *n) {
 /* What meets rounded numbers need not be more exact than those. */
 static const char *form_of(const Emitter *e, const OpDef *op) {
     const Precision precision = e->module->precision;
-    bool rounded = precision != PRECISION_FP32 && precision != PRECISION_TF32X3 && !e->mathematics;
-    return op->near && e->dialect->near && rounded ? op->near : op->c;
+    bool rounded = precision != PRECISION_FP32 && precision != PRECISION_TF32X3;
+    bool near = (rounded || op->flags & OP_OWN_ON_GPU) && !e->mathematics;
+    return op->near && e->dialect->near && near ? op->near : op->c;
 }
 
 /* Where a form is to be filled in. */

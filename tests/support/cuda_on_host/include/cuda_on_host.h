@@ -455,6 +455,9 @@ static inline void ex2_approx_ftz_f32(float &y, float x) {
 static inline void rcp_approx_ftz_f32(float &y, float x) {
     y = 1 / x;
 }
+static inline void sqrt_approx_f32(float &y, float x) {
+    y = sqrtf(x);
+}
 static inline void mov_b32(float &y, unsigned short upper) {
     y = __uint_as_float((unsigned)upper << 16);
 }
