@@ -188,6 +188,7 @@ template <Kind KIND, class S, class Tile, int SLICES = 1> static constexpr Case 
 
 template <int M, int N, int WM, int WN, int STAGES> using Bf16 = TensorTile<M, N, 64, WM, WN, STAGES, bfloat16>;
 using Turns = TurnTile<128, 128, 64, 6>;
+template <int M, int N, bool EARLY = true> using Few = FewTile<M, N, EARLY>;
 template <int M, int N, int WM, int WN, int STAGES> using Tf32 = TensorTile<M, N, 32, WM, WN, STAGES, float>;
 template <int M, int N, int WM, int WN, int STAGES> using Tf32x3 = TensorTile<M, N, 32, WM, WN, STAGES, tf32x3>;
 

@@ -97,6 +97,24 @@ MTC_AGREED int tensor_tile_shared(int m, int n, int stages, int terms) {
     return panels > sums ? panels : sums;
 }
 
+/* Of few rows (cuda/tensor_few.cuh): what threads have of a line for each step of k; steps of m rows, and of columns, that are under way where
+ * blocks have so much memory; and how far apart rows of a tile's sums lie, so that lanes meet different banks. */
+MTC_CONSTANTS(FEW_STEP = 32, FEW_LINE = THREADS * PACK_BYTES, FEW_STAGES = 12);
+MTC_AGREED int few_ahead(int m, int memory) {
+    return memory < 128 << 10 ? 2 : m > 32 ? 3 : 4;
+}
+MTC_AGREED int few_stages(int m, int memory) {
+    int room = (memory - few_ahead(m, memory) * m / 8 * FEW_LINE) / (2 * FEW_LINE);
+    return room < FEW_STAGES ? room : FEW_STAGES;
+}
+MTC_AGREED int few_pitch(int n) {
+    return n + 4;
+}
+MTC_AGREED int few_tile_shared(int m, int n, int slices, int ahead, int stages) {
+    int copies = (ahead * m / 8 + stages * 2) * FEW_LINE, sums = slices * m * few_pitch(n) * (int)sizeof(float);
+    return copies > sums ? copies : sums;
+}
+
 /* Neighbouring blocks that take turns at tiles below each other: cuda/tensor_turns.cuh. */
 MTC_CONSTANTS(TURN_BLOCKS = 2);
 

@@ -135,6 +135,12 @@ static Cost tensor_cost(const Kernel *kernel, const Tile *tile, const Machine *m
     return (Cost){.working = machine->latency + depth * outputs / rate + outputs / 32};
 }
 
+/* Cycles: 48 bytes of both operands from L2 in one, and the sums of slices. */
+static Cost few_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    double traffic = 2.0 * (double)kernel->k * (tile->m + tile->n) / 48;
+    return (Cost){.waiting = machine->latency, .working = traffic + (double)tile->slices * tile->m * tile->n / 32};
+}
+
 /* Steps of k that a slice without panels fetches at a time. */
 static int64_t steps_at_once(const Tile *tile, int width, int64_t steps) {
     int64_t bytes = width * (int64_t)sizeof(float) * (tile->tm + tile->tn);
@@ -207,6 +213,8 @@ static Cost panel_cost(const Kernel *kernel, const Tile *tile, const Machine *ma
 Cost tile_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     if (!machine->blocks)
         return (Cost){.working = core_tile_cycles(kernel, tile)};
+    if (tile->few)
+        return few_cost(kernel, tile, machine);
     if (is_tensor(tile))
         return tensor_cost(kernel, tile, machine);
     switch (tile_feed(kernel, tile)) {
@@ -223,6 +231,11 @@ int tile_bytes(const Kernel *kernel, const Tile *tile) {
 
 int tile_least_bytes(const Kernel *kernel, const Tile *tile) {
     return tile_shared(tile->m, tile->n, tile->k, tile->tm, tile->tn, tile->slices, kernel->k, 2);
+}
+
+/* Two steps of k of both operands. */
+int tile_least_few(const Tile *tile) {
+    return few_tile_shared(tile->m, tile->n, tile->slices, 2, 2);
 }
 
 int tile_resident(const Kernel *kernel, const Tile *tile, const Machine *machine) {

@@ -17,6 +17,9 @@ Feed tile_feed(const Kernel *kernel, const Tile *tile);
 int tile_bytes(const Kernel *kernel, const Tile *tile);
 int tile_least_bytes(const Kernel *kernel, const Tile *tile);
 
+/* The same of few rows on tensor cores, at least. */
+int tile_least_few(const Tile *tile);
+
 /* Blocks of a multiprocessor that wait at the same time: as many as find registers and shared memory. */
 int tile_resident(const Kernel *kernel, const Tile *tile, const Machine *machine);
 

@@ -71,6 +71,7 @@ typedef struct Operand {
     bool computed;      /* a map of the data field `buffer`, or windows of one, applied as it is loaded */
     bool batched;       /* has the contraction's batch axes */
     bool rounded;       /* to what tensor cores read, where it was made */
+    bool lasts;         /* the buffer is made once for many runs */
     int64_t rows, cols; /* as stored */
     bool transposed;    /* stored as [k, m] (operand a) or [n, k] (operand b) */
 } Operand;
@@ -82,6 +83,7 @@ typedef struct Tile {
     int slices;                   /* 256 * tm * tn / (m * n) */
     int warps_m, warps_n, stages; /* on tensor cores: how its 8 warps share the tile, panels under way; else 0 */
     bool turns;                   /* cuda/tensor_turns.cuh: blocks stay for many tiles */
+    bool few; /* cuda/tensor_few.cuh: all rows, as many slices of k as its columns leave warps for */
 } Tile;
 
 /* How threads share the sum of what windows of images see, each channel by itself (cuda/patch.cuh): each has patches of

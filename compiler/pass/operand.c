@@ -103,6 +103,7 @@ static Operand operand_of(Fusion *f, Node *contraction, int k) {
         operand.buffer = f->field[base->in[0]->id];
     } else if (operand.kind == OPERAND_MATRIX) {
         operand.buffer = fusion_stored_whole(f, value);
+        operand.lasts = f->lasts[operand.buffer->id];
     } else {
         operand.view = base;
         operand.buffer = fusion_stored_whole(f, base->in[0]);

@@ -235,7 +235,9 @@ void fused_print(const Program *program, Text *out) {
 static void print_tile(Text *out, const Kernel *kernel) {
     const Tile *tile = &kernel->tile;
     text_printf(out, "tile %dx%dx%d, ", tile->m, tile->n, tile->k);
-    if (tile->warps_m)
+    if (tile->few)
+        text_printf(out, "%s, 16 columns a warp, %d slices of k", math_info[kernel->math].name, tile->slices);
+    else if (tile->warps_m)
         text_printf(out, "%s, %dx%d warps, %d panels", math_info[kernel->math].name, tile->warps_m, tile->warps_n,
                     tile->stages);
     else

@@ -41,7 +41,16 @@ static const Tile small_tiles[] = {
         TENSOR(128, 128, k, 2, 4, 3), TENSOR(256, 64, k, 4, 2, 2), TENSOR(64, 256, k, 2, 4, 4),                        \
         TENSOR(128, 64, k, 4, 2, 4), TENSOR(64, 128, k, 2, 4, 4), TENSOR(64, 64, k, 4, 2, 4)
 
-static const Tile narrow_tiles[] = {TURNS(64, 6), TENSOR_TILES(64)}, tf32_tiles[] = {TENSOR_TILES(32)};
+/* Of few rows: each warp has 16 columns. */
+#define FEW(m_, n_)                                                                                                    \
+    {                                                                                                                  \
+        .m = (m_), .n = (n_), .k = FEW_STEP, .slices = WARPS / ((n_) / 16), .warps_m = 1, .warps_n = (n_) / 16,        \
+        .stages = FEW_STAGES, .few = true                                                                              \
+    }
+#define FEW_TILES(m) FEW(m, 16), FEW(m, 32), FEW(m, 64), FEW(m, 128)
+
+static const Tile narrow_tiles[] = {TURNS(64, 6), TENSOR_TILES(64), FEW_TILES(16), FEW_TILES(32), FEW_TILES(64)},
+                  tf32_tiles[] = {TENSOR_TILES(32)};
 
 /* Of two terms: threads have the terms of their lines and the sums of a panel beside those of all. */
 static const Tile tf32x3_tiles[] = {TENSOR(128, 128, 32, 2, 4, 4), TENSOR(64, 256, 32, 2, 4, 3),
@@ -90,8 +99,18 @@ static bool may_take_turns(const Kernel *kernel, const Tile *tile, const Machine
            is_copied_by_hardware(&kernel->b);
 }
 
-/* On tensor cores: its panels under way that a block of the machine has room for. */
+/* All rows, times a weight that is there from run to run: of matrices of 16-bit numbers whose lines lie along k and begin at multiples of
+ * 16 bytes. */
+static bool may_have_few_rows(const Kernel *kernel, const Tile *tile) {
+    return kernel->m <= tile->m && kernel->b.lasts && kernel->batches == 1 && !kernel->side && !kernel->fold_rows &&
+           !kernel->a.transposed && kernel->b.transposed && is_copied_by_hardware(&kernel->a) &&
+           is_copied_by_hardware(&kernel->b);
+}
+
+/* On tensor cores: its panels, or steps of k, under way that a block of the machine has room for. */
 static int stages_of(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    if (tile->few)
+        return few_stages(tile->m, machine->block_memory);
     int second_terms = tensor_second_terms(tile->n, math_info[kernel->math].terms);
     int room = (machine->block_memory - second_terms) / tensor_panel(tile->m, tile->n);
     return room < tile->stages ? room : tile->stages;
@@ -99,6 +118,8 @@ static int stages_of(const Kernel *kernel, const Tile *tile, const Machine *mach
 
 /* The machine's blocks have the shared memory for it; of panels that are copied ahead, two are enough. */
 static bool has_memory(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    if (tile->few)
+        return tile_least_few(tile) <= machine->block_memory;
     if (tile->warps_m) {
         int stages = stages_of(kernel, tile, machine);
         return stages > 1 &&
@@ -133,6 +154,8 @@ static bool suits(const Kernel *kernel, const Tile *tile, const Machine *machine
         return false;
     if (tile->turns)
         return may_take_turns(kernel, tile, machine);
+    if (tile->few && !may_have_few_rows(kernel, tile))
+        return false;
     if (!has_memory(kernel, tile, machine) || !has_registers_for_panels(kernel, tile, feed))
         return false;
     if ((feed == FEED_PIPELINED || feed == FEED_STAGED) && !tile->warps_m && !can_sum_lines(kernel, tile))

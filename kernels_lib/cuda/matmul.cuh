@@ -4,6 +4,7 @@
  *
  *     matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(tile, a, b, shared, gate, out [, side])
  *     matmul<Product<M, N, K>, TensorTile<m, n, k, warps_m, warps_n, stages, Narrow or float>>(...)      see tensor.cuh
+ *     matmul<Product<M, N, K>, FewTile<m, n, early>>(...)                                          see tensor_few.cuh
  *     matmul_turns<Product<M, N, K>, TurnTile<m, n, k, stages>>(tile, maps, ...)                   see tensor_turns.cuh
  *     matmul... <Product<ROWS, N, K, SLICES>, TensorTile or TurnTile<...>>(...)   the outputs of all slices, see tile.cuh
  *
@@ -45,6 +46,7 @@
 #include "cuda/pipelined.cuh"
 #include "cuda/staged.cuh"
 #include "cuda/tensor.cuh"
+#include "cuda/tensor_few.cuh"
 #include "cuda/tensor_turns.cuh"
 #include "cuda/thin.cuh"
 #include "cuda/window.cuh"
@@ -110,6 +112,8 @@ __device__ void matmul(int tile, const A &a, const B &b, char *shared, Gate &&ga
     int i0 = tile / across * Tile::m, j0 = tile % across * Tile::n;
     if constexpr (is_tensor<Tile>)
         matmul_alone<Product, Tile>(i0, j0, a, b, shared, gate, out, side);
+    else if constexpr (has_few_rows<Tile>)
+        matmul_few<Product, Tile>(i0, j0, lines_of_a(a), lines_of_b(b), shared, gate, out);
     else
         matmul_on_cores<Product, Tile>(i0, j0, a, b, shared, gate, out, side);
 }

@@ -70,6 +70,24 @@ template <int m_, int n_, int k_, int stages_> struct TurnTile {
 template <class Tile> constexpr bool takes_turns = false;
 template <int m, int n, int k, int stages> constexpr bool takes_turns<TurnTile<m, n, k, stages>> = true;
 
+/* Of a product of few rows with a weight, all rows and n columns, see tensor_few.cuh: 16 columns a warp, and other steps of k by the other
+ * warps. EARLY: the weight is there ahead of the gate. */
+template <int m_, int n_, bool EARLY> struct FewTile {
+    using Element = Narrow;
+    static constexpr int m = m_, n = n_, k = FEW_STEP, warps_m = 1, warps_n = n / 16, slices = WARPS / warps_n,
+                         stages = FEW_STAGES, terms = 1;
+    static constexpr bool early = EARLY;
+    static_assert(m % 8 == 0 && n % 16 == 0 && slices * warps_n == WARPS, "warps must cover the tile");
+};
+template <class Tile> constexpr bool has_few_rows = false;
+template <int m, int n, bool EARLY> constexpr bool has_few_rows<FewTile<m, n, EARLY>> = true;
+
+template <class Product, class Tile> __host__ __device__ constexpr int few_shared() {
+    constexpr int steps = divide_up(Product::K, Tile::slices * Tile::k);
+    constexpr int ahead = smaller(steps, few_ahead(Tile::m, MOST_SHARED));
+    return few_tile_shared(Tile::m, Tile::n, Tile::slices, ahead, smaller(steps, few_stages(Tile::m, MOST_SHARED)));
+}
+
 /* Of a block that works on TurnTiles, two groups and one that copies; and of a cluster, whose tiles lie below each other. */
 constexpr int TURN_THREADS = THREADS + THREADS / 2;
 
@@ -144,6 +162,8 @@ template <class Product, class Tile, int FOLDED = 0> __host__ __device__ constex
         bytes = tensor_shared<Tile>();
     else if constexpr (takes_turns<Tile>)
         bytes = TurnMemory<Tile>::bytes;
+    else if constexpr (has_few_rows<Tile>)
+        bytes = few_shared<Product, Tile>();
     else
         bytes = block_shared<Product, Tile>();
     return bytes > totals ? bytes : totals;

@@ -364,6 +364,15 @@ def test_texts_read_copies_of_weights_in_16_bits(mtc, tmp_path):
     assert first.count("  last_") == len(re.findall(r"^    \w", first, re.M)) == 7
 
 
+def test_products_of_few_texts_have_tiles_of_all_rows(mtc, tmp_path):
+    """Where weights are in 16 bits, and there ahead of the gate. With more texts than 64, other tiles are as good."""
+    assert ", true>;" in re.search(r"= FewTile<.*", texts_of(mtc, tmp_path, "--precision", "bf16"))[0]
+    for precision, count, tiles in (("fp16", 24, 7), ("bf16", 64, 7), ("bf16", 96, 0), ("fp32", 24, 0)):
+        flags = ("--emit=schedule", "--arch", "sm_90a", "--precision", precision, "--decode-batch", count)
+        texts = mtc(tmp_path / "m.mt", *flags).stdout.split("\ntexts: ")[1].split("\nprefill")[0]
+        assert texts.count("16 columns a warp") == tiles
+
+
 def test_attention_of_texts_leaves_what_products_read(mtc, tmp_path):
     """The result is rounded where it is made; where texts have many heads, each is one block's."""
     texts_of(mtc, tmp_path, "--precision", "bf16")

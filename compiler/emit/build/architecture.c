@@ -1,5 +1,6 @@
 #include "emit/build/architecture.h"
 
+#include "pass/cost.h"
 #include "support/text.h"
 
 enum { KB = 1024 };
@@ -8,8 +9,8 @@ enum { KB = 1024 };
 static int least_tile_shared(const Kernel *kernel) {
     enum { WARP_COLUMNS = 16, LEAST_STAGES = 2 };
     const Tile *tile = &kernel->tile;
-    int least = 0;
-    for (int parts = 1; tile->warps_n && tile->n / parts >= WARP_COLUMNS * tile->warps_n; parts *= 2)
+    int least = tile->few ? tile_least_few(tile) : 0;
+    for (int parts = 1; tile->warps_n && !tile->few && tile->n / parts >= WARP_COLUMNS * tile->warps_n; parts *= 2)
         least = tensor_tile_shared(tile->m, tile->n / parts, LEAST_STAGES, math_info[kernel->math].terms);
     return least;
 }

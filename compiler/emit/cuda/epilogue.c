@@ -102,7 +102,7 @@ static const Node *written_place(Places *places, const Node *n, bool says) {
     return found;
 }
 
-static int phase_before(const Program *program, const Kernel *kernel) {
+int phase_before(const Program *program, const Kernel *kernel) {
     return (kernel->phase + program->phases.count - 1) % program->phases.count;
 }
 

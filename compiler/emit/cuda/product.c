@@ -36,6 +36,10 @@ static void write_cut(Emitter *e, const Kernel *kernel, Writer *out) {
         share = "one a group of four warps, in turns";
         way = arena_printf(e->arena, "%s on tensor cores, panels copied ahead by the hardware (cuda/tensor_turns.cuh)",
                            math_info[kernel->math].name);
+    } else if (tile->few) {
+        share = arena_printf(e->arena, "16 columns a warp%s", slices);
+        way = arena_printf(e->arena, "%s on tensor cores, no panels in shared memory (cuda/tensor_few.cuh)",
+                           math_info[kernel->math].name);
     } else if (on_tensor_cores(kernel)) {
         share = arena_printf(e->arena, "%d x %d a warp", tile->m / tile->warps_m, tile->n / tile->warps_n);
         way = arena_printf(e->arena, "%s on tensor cores, panels copied ahead to shared memory (cuda/tensor.cuh)",
@@ -68,6 +72,11 @@ static int first_warp(Emitter *e, const Kernel *kernel) {
     return warps % WARPS;
 }
 
+/* No phase from that before the kernel's on writes it. */
+static bool is_there_early(const Program *program, const Kernel *kernel, const Node *n) {
+    return written_in(program, n) != phase_before(program, kernel);
+}
+
 /* "Tile<128, 64, 16, 8, 4>", "TensorTile<128, 128, 64, 2, 4, 4, bfloat16>", "TurnTile<128, 128, 64, 6>" */
 static const char *tile_type(Emitter *e, const Kernel *kernel, int warp) {
     const Tile *tile = &kernel->tile;
@@ -75,6 +84,9 @@ static const char *tile_type(Emitter *e, const Kernel *kernel, int warp) {
         const char *type = arena_printf(e->arena, "TurnTile<%d, %d, %d, %d>", tile->m, tile->n, tile->k, tile->stages);
         return takes_turns(e, kernel) ? type : arena_printf(e->arena, "%s::Alone", type);
     }
+    if (tile->few)
+        return arena_printf(e->arena, "FewTile<%d, %d, %s>", tile->m, tile->n,
+                            is_there_early(program_of(e, kernel), kernel, kernel->b.buffer) ? "true" : "false");
     if (on_tensor_cores(kernel))
         return arena_printf(e->arena, "TensorTile<%d, %d, %d, %d, %d, %d, %s>", tile->m, tile->n, tile->k,
                             tile->warps_m, tile->warps_n, tile->stages, math_info[kernel->math].element);

@@ -9,6 +9,9 @@ void write_product(Body *kernel);
 /* A product in turns, in a launch of its own. */
 bool takes_turns(Emitter *e, const Kernel *kernel);
 
+/* What is written in others is complete ahead of the kernel's gate. */
+int phase_before(const Program *program, const Kernel *kernel);
+
 /* Writes the callbacks that matmul takes; returns them: "preloaded(read, out), sum_of_a(side)". */
 const char *write_epilogues(Body *kernel);
 /* Neighbours in j that a call of the epilogue takes; 1: no vectors. */

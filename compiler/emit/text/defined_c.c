@@ -106,7 +106,7 @@ static const char *const constant_prefixes[] = {
     "FEED_",  "PLAIN_",  "PACK_",    "TURN_",   "INT_",     "INT8_",    "INT16_",   "INT32_",   "INT64_", "UINT_",
     "UINT8_", "UINT16_", "UINT32_",  "UINT64_", "CHAR_",    "SCHAR_",   "UCHAR_",   "SHRT_",    "USHRT_", "LONG_",
     "ULONG_", "LLONG_",  "ULLONG_",  "INTMAX_", "UINTMAX_", "INTPTR_",  "UINTPTR_", "PTRDIFF_", "SIZE_",  "WCHAR_",
-    "WINT_",  "BOOL_",   "FLOAT16_", "NARROW_", "ELEMENT_", "I8_"};
+    "WINT_",  "BOOL_",   "FLOAT16_", "NARROW_", "ELEMENT_", "I8_",      "FEW_"};
 
 static const char constant_words[] =
     "ATTEND_BLOCK ATTEND_SCORES ATTEND_WIDEST DRAWN_EACH GATHER_BATCH GATHER_MANY GATHER_STEPS GRU HEADS_AT_A_TIME "
