@@ -259,23 +259,26 @@ static inline __device__ void choose_token(const MtcDrawing &drawing, int text, 
         clock[MTC_POSITION]++;
 }
 
+/* A graph that was recorded for more texts than there are has blocks for none. */
 static __global__ void __launch_bounds__(THREADS) survey_predictions() {
     Gate gate = Gate::of_launch();
     gate();
-    survey_tile(drawing_of_text(current_drawing, blockIdx.y), blockIdx.x);
+    if (blockIdx.y < current_drawing.texts)
+        survey_tile(drawing_of_text(current_drawing, blockIdx.y), blockIdx.x);
 }
 
 static __global__ void __launch_bounds__(THREADS) weigh_predictions() {
     Gate gate = Gate::of_launch();
     gate();
-    if (current_drawing.temperature != 0)
+    if (blockIdx.y < current_drawing.texts && current_drawing.temperature != 0)
         weigh_tile(drawing_of_text(current_drawing, blockIdx.y), blockIdx.x);
 }
 
 static __global__ void __launch_bounds__(THREADS) choose_next() {
     Gate gate = Gate::of_launch();
     gate();
-    choose_token(drawing_of_text(current_drawing, blockIdx.x), blockIdx.x, current_run.clock);
+    if (blockIdx.x < current_drawing.texts)
+        choose_token(drawing_of_text(current_drawing, blockIdx.x), blockIdx.x, current_run.clock);
 }
 
 static inline cudaError_t launch_of_draw(void (*kernel)(), int64_t blocks, int64_t texts, cudaStream_t stream) {
