@@ -96,6 +96,9 @@ typedef struct MtcWording {
 /* The bytes of a token, which may be in `room`. */
 const char *mtc_wording_bytes(const MtcWording *wording, int32_t token, char room[MTC_TOKEN_BYTES], size_t *count);
 
+/* Texts that are drawn together. */
+typedef struct MtcTexts MtcTexts;
+
 struct MtcGenerator {
     MtcDecoder decoder;
     MtcWording wording;
@@ -113,7 +116,8 @@ struct MtcGenerator {
     size_t told; /* of its tokens */
     MtcMade made;
     int64_t drawn;      /* tokens of all texts */
-    MtcSequence *found; /* `texts`, of a search, or drawn together; NULL: there was none */
+    MtcSequence *found; /* `texts`, of a search; NULL: there was none */
+    MtcTexts *together; /* NULL: each is drawn by itself */
     char room[MTC_TOKEN_BYTES];
 };
 
@@ -126,9 +130,14 @@ MtcGeneration mtc_drawn_text(const char *prompt, int64_t tokens, uint64_t seed);
 int mtc_generation_check(MtcFault *fault, const MtcGeneration *how, bool program);
 /* A fault: of the token that would be that one, the scores are none. */
 int mtc_not_finite(MtcGenerator *generator, size_t token);
-/* The `texts` best of a beam search become generator->found; or texts that are drawn together. */
+/* The `texts` best of a beam search become generator->found. */
 int mtc_search_beams(MtcGenerator *generator);
-int mtc_draw_texts(MtcGenerator *generator);
+/* Those of the generator, which outlives them. Texts are told in their order: `text` gets tokens that it has beyond those of the sequence, of
+ * which there are more. Other programs may have run in between: forget what the caches have. */
+MtcTexts *mtc_texts_new(MtcGenerator *generator);
+int mtc_texts_go_on(MtcTexts *texts, int64_t text, MtcSequence *sequence);
+void mtc_texts_forget(MtcTexts *texts);
+void mtc_texts_free(MtcTexts *texts);
 
 /* A fault where the session's model generates no text, or none from this prompt. */
 int mtc_generator_check(MtcSession *session, const char *prompt);

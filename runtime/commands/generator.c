@@ -256,6 +256,8 @@ static int draw_here(MtcGenerator *g) {
 }
 
 static int draw_token(MtcGenerator *g) {
+    if (g->together)
+        return mtc_texts_go_on(g->together, g->text, &g->sequence);
     return mtc_decoder_draws(&g->decoder, &g->sampling) ? draw_on_device(g) : draw_here(g);
 }
 
@@ -296,18 +298,20 @@ static void tell_token(MtcGenerator *g, MtcPiece *piece) {
     give_known(g, piece, token);
 }
 
-/* Where they are not drawn one after the other, all before the first is told. */
-static int make_texts(MtcGenerator *g) {
-    const bool together = g->texts > 1 && g->decoder.session->model->texts;
-    return g->beams > 1 ? mtc_search_beams(g) : together ? mtc_draw_texts(g) : 0;
+/* Those of a search, all before the first is told. */
+static int begin_texts(MtcGenerator *g) {
+    int code = g->beams > 1 ? mtc_search_beams(g) : 0;
+    if (!code && g->beams == 1 && g->texts > 1 && g->decoder.session->model->texts)
+        g->together = mtc_texts_new(g);
+    if (!code)
+        begin_text(g, 0);
+    return code;
 }
 
 static int next_piece(void *context) {
     MtcGenerator *g = (MtcGenerator *)((void **)context)[0];
     MtcPiece *piece = (MtcPiece *)((void **)context)[1];
-    int code = g->found ? 0 : make_texts(g);
-    if (!code && !g->sequence.token.count)
-        begin_text(g, 0);
+    int code = g->sequence.token.count || g->text ? 0 : begin_texts(g);
     while (!code && g->text < g->texts) {
         const size_t most = g->prompt.token.count + (size_t)g->tokens;
         if (g->told == g->sequence.token.count && !g->found && !g->made.stopped && g->told < most)
@@ -334,6 +338,8 @@ int mtc_generator_next(MtcGenerator *g, MtcPiece *piece) {
     int code = mtc_decoder_enter(&g->decoder, &kept);
     if (!kept)
         drop_ahead(g);
+    if (!kept && g->together)
+        mtc_texts_forget(g->together);
     if (!code && !kept)
         code = open_wording(g);
     return code ? code : mtc_guard(&g->decoder.session->fault, next_piece, context);
@@ -393,6 +399,7 @@ void mtc_generator_free(MtcGenerator *g) {
         free(g->found[n].token.at);
     for (int i = 0; i < g->stops.count; i++)
         free(g->stops.text[i].at);
+    mtc_texts_free(g->together);
     mtc_decoder_close(&g->decoder);
     mtc_tokenizer_free(g->wording.own);
     free(g->found);

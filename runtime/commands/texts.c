@@ -1,5 +1,5 @@
 /* Several texts of a prompt at a time, a token of each in one run of the model's: all are at one position, for they begin with the same tokens. One that has
- * come to a stop goes on with the others, and what it says from there on is dropped. */
+ * come to a stop goes on with the others, and what it says from there on is dropped. They go on while the first of them is told that has more to say. */
 #include "base/parallel.h"
 #include "commands/generate.h"
 #include "session/library.h"
@@ -14,9 +14,9 @@ typedef struct TextRow {
     size_t end; /* of its tokens; 0: it goes on */
 } TextRow;
 
-typedef struct TextsTogether {
+struct MtcTexts {
     MtcGenerator *g;
-    int64_t first, count; /* texts of the generator */
+    int64_t first, count; /* texts of the generator that are made; 0: none yet */
     TextRow *row;
     size_t begin;     /* of the window whose tokens the caches have; TOKENS_MISSING: they have none */
     bool made;        /* what the model's texts need of weights alone is there */
@@ -25,23 +25,23 @@ typedef struct TextsTogether {
     int32_t *token;   /* of the model's texts, the last of each */
     float *predicted; /* of each text */
     double *scores;
-} TextsTogether;
+};
 
 static const size_t TOKENS_MISSING = SIZE_MAX;
 enum { TOKENS_AT_A_TIME = 32 };
 
-static const MtcModel *model_of_texts(const TextsTogether *t) {
+static const MtcModel *model_of_texts(const MtcTexts *t) {
     return t->g->decoder.session->model;
 }
 
 /* Of each window: all have as many tokens. */
-static int64_t tokens_of_windows(const TextsTogether *t) {
+static int64_t tokens_of_windows(const MtcTexts *t) {
     return (int64_t)(t->row[0].sequence.token.count - t->row[0].sequence.begin);
 }
 
 /* ---- one position ---- */
 
-static const char *set_places(const TextsTogether *t) {
+static const char *set_places(const MtcTexts *t) {
     MtcSession *session = t->g->decoder.session;
     const int64_t position = tokens_of_windows(t) - 1;
     for (int64_t i = 0; i < t->count; i++)
@@ -52,7 +52,7 @@ static const char *set_places(const TextsTogether *t) {
                               (size_t)model_of_texts(t)->texts * sizeof *t->token);
 }
 
-static MtcRun run_of_texts(const TextsTogether *t) {
+static MtcRun run_of_texts(const MtcTexts *t) {
     const MtcSession *session = t->g->decoder.session;
     MtcRun run = mtc_run(session, &session->batch, session->evaluation);
     run.begins = !t->made;
@@ -74,7 +74,7 @@ static RoomForTexts room_for_texts(const MtcModel *model) {
     return room;
 }
 
-static MtcDrawing drawing_of_texts(const TextsTogether *t) {
+static MtcDrawing drawing_of_texts(const MtcTexts *t) {
     const MtcModel *model = model_of_texts(t);
     const MtcSampling *sampling = &t->g->sampling;
     const RoomForTexts room = room_for_texts(model);
@@ -100,7 +100,7 @@ static MtcDrawing drawing_of_texts(const TextsTogether *t) {
 }
 
 /* Which tokens each text has, and that none has its next one. */
-static const char *upload_seen_of_texts(const TextsTogether *t, const MtcDrawing *drawing) {
+static const char *upload_seen_of_texts(const MtcTexts *t, const MtcDrawing *drawing) {
     const size_t vocabulary = (size_t)model_of_texts(t)->vocabulary;
     const char *error = mtc_zero(drawing->arrivals, sizeof *drawing->arrivals);
     if (drawing->repetition_penalty == 1)
@@ -114,7 +114,7 @@ static const char *upload_seen_of_texts(const TextsTogether *t, const MtcDrawing
     return error;
 }
 
-static const char *draw_texts_on_device(TextsTogether *t, int64_t tokens) {
+static const char *draw_texts_on_device(MtcTexts *t, int64_t tokens) {
     MtcSession *session = t->g->decoder.session;
     const char *error = t->room ? NULL : mtc_device_alloc((void **)&t->room, room_for_texts(session->model).all);
     if (error)
@@ -131,7 +131,7 @@ static const char *draw_texts_on_device(TextsTogether *t, int64_t tokens) {
 /* ---- draws of the host ---- */
 
 static void draw_for_text(void *context, int64_t i) {
-    TextsTogether *t = (TextsTogether *)context;
+    MtcTexts *t = (MtcTexts *)context;
     const MtcGenerator *g = t->g;
     const MtcTokenList *list = &t->row[i].sequence.token;
     const int64_t count = g->wording.vocabulary.tokens, vocabulary = model_of_texts(t)->vocabulary;
@@ -143,7 +143,7 @@ static void draw_for_text(void *context, int64_t i) {
 }
 
 /* Threads take longer to begin than few scores to be weighed. */
-static void draw_all(TextsTogether *t) {
+static void draw_all(MtcTexts *t) {
     enum { FEW = 1 << 15 };
     if (t->count * model_of_texts(t)->vocabulary > FEW) {
         mtc_parallel(t->count, draw_for_text, t);
@@ -153,7 +153,7 @@ static void draw_all(TextsTogether *t) {
         draw_for_text(t, i);
 }
 
-static const char *draw_texts_here(TextsTogether *t) {
+static const char *draw_texts_here(MtcTexts *t) {
     MtcSession *session = t->g->decoder.session;
     const MtcModel *model = session->model;
     MtcRun run = run_of_texts(t);
@@ -170,7 +170,7 @@ static const char *draw_texts_here(TextsTogether *t) {
 /* ---- texts ---- */
 
 /* The caches of all texts have their windows but for the last tokens. */
-static int fill_caches_of_texts(TextsTogether *t) {
+static int fill_caches_of_texts(MtcTexts *t) {
     int code = 0;
     for (int64_t i = 0; i < t->count && !code && t->begin != t->row[0].sequence.begin; i++) {
         code = mtc_decoder_fill_text(&t->g->decoder, &t->row[i].sequence, i);
@@ -180,7 +180,7 @@ static int fill_caches_of_texts(TextsTogether *t) {
     return code;
 }
 
-static int take_token_of(TextsTogether *t, TextRow *row, int32_t token) {
+static int take_token_of(MtcTexts *t, TextRow *row, int32_t token) {
     MtcGenerator *g = t->g;
     char room[MTC_TOKEN_BYTES];
     size_t count;
@@ -196,19 +196,12 @@ static int take_token_of(TextsTogether *t, TextRow *row, int32_t token) {
     return 0;
 }
 
-static int64_t those_that_go_on(const TextsTogether *t) {
-    int64_t count = 0;
-    for (int64_t i = 0; i < t->count; i++)
-        count += !t->row[i].end;
-    return count;
-}
-
 static int64_t fewer(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
 /* So many tokens more for each text as the window has positions for, and are wanted. */
-static int texts_go_on(TextsTogether *t) {
+static int texts_go_on(MtcTexts *t) {
     MtcGenerator *g = t->g;
     const int64_t made = (int64_t)(t->row[0].sequence.token.count - g->prompt.token.count);
     const int64_t room = fewer(model_of_texts(t)->context - tokens_of_windows(t) + 1, g->tokens - made);
@@ -225,49 +218,64 @@ static int texts_go_on(TextsTogether *t) {
     return code;
 }
 
-static bool texts_are_enough(const MtcSession *session) {
-    return session->stopped && session->stopped(session->stopped_by);
+static void drop_rows(MtcTexts *t) {
+    for (int64_t i = 0; i < t->count; i++) {
+        free(t->row[i].sequence.token.at);
+        free(t->row[i].made.text.at);
+    }
+    t->count = 0;
 }
 
-/* The texts become the generator's. */
-static int make_some_texts(TextsTogether *t) {
-    int code = 0;
+/* That one, and as many behind it as there is room for. */
+static void begin_texts_from(MtcTexts *t, int64_t text) {
+    drop_rows(t);
+    t->first = text;
+    t->count = fewer(model_of_texts(t)->texts, t->g->texts - text);
     t->begin = TOKENS_MISSING;
     for (int64_t i = 0; i < t->count; i++) {
         t->row[i] = (TextRow){.end = 0};
         mtc_sequence_copy(&t->row[i].sequence, &t->g->prompt);
     }
-    while (those_that_go_on(t) && !code && !texts_are_enough(t->g->decoder.session))
-        code = texts_go_on(t);
-    for (int64_t i = 0; i < t->count; i++) {
-        TextRow *row = &t->row[i];
-        row->sequence.token.count = row->end ? row->end : row->sequence.token.count;
-        t->g->found[t->first + i] = row->sequence;
-        free(row->made.text.at);
-    }
+}
+
+int mtc_texts_go_on(MtcTexts *t, int64_t text, MtcSequence *sequence) {
+    if (text >= t->first + t->count)
+        begin_texts_from(t, text);
+    const TextRow *row = &t->row[text - t->first];
+    const MtcTokenList *list = &row->sequence.token;
+    int code = list->count == sequence->token.count ? texts_go_on(t) : 0;
+    const size_t count = row->end ? row->end : list->count;
+    for (size_t i = sequence->token.count; i < count && !code; i++)
+        mtc_sequence_add(sequence, list->at[i], model_of_texts(t)->context);
     return code;
 }
 
-int mtc_draw_texts(MtcGenerator *g) {
+void mtc_texts_forget(MtcTexts *t) {
+    t->begin = TOKENS_MISSING;
+}
+
+MtcTexts *mtc_texts_new(MtcGenerator *g) {
     const MtcModel *model = g->decoder.session->model;
     const size_t texts = (size_t)model->texts, scores = texts * (size_t)model->vocabulary;
-    TextsTogether t = {.g = g};
-    int code = 0;
-    t.row = (TextRow *)mtc_zeroed(texts * sizeof *t.row);
-    t.drawn = (int32_t *)mtc_zeroed(texts * TOKENS_AT_A_TIME * sizeof *t.drawn);
-    t.token = (int32_t *)mtc_zeroed(texts * sizeof *t.token);
-    t.predicted = (float *)mtc_zeroed(scores * sizeof *t.predicted);
-    t.scores = (double *)mtc_zeroed(scores * sizeof *t.scores);
-    g->found = (MtcSequence *)mtc_zeroed((size_t)g->texts * sizeof *g->found);
-    for (; t.first < g->texts && !code; t.first += model->texts) {
-        t.count = fewer(model->texts, g->texts - t.first);
-        code = make_some_texts(&t);
-    }
-    mtc_device_free(t.room);
-    free(t.row);
-    free(t.drawn);
-    free(t.token);
-    free(t.predicted);
-    free(t.scores);
-    return code;
+    MtcTexts *t = (MtcTexts *)mtc_zeroed(sizeof *t);
+    t->g = g;
+    t->row = (TextRow *)mtc_zeroed(texts * sizeof *t->row);
+    t->drawn = (int32_t *)mtc_zeroed(texts * TOKENS_AT_A_TIME * sizeof *t->drawn);
+    t->token = (int32_t *)mtc_zeroed(texts * sizeof *t->token);
+    t->predicted = (float *)mtc_zeroed(scores * sizeof *t->predicted);
+    t->scores = (double *)mtc_zeroed(scores * sizeof *t->scores);
+    return t;
+}
+
+void mtc_texts_free(MtcTexts *t) {
+    if (!t)
+        return;
+    drop_rows(t);
+    mtc_device_free(t->room);
+    free(t->row);
+    free(t->drawn);
+    free(t->token);
+    free(t->predicted);
+    free(t->scores);
+    free(t);
 }
