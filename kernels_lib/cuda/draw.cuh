@@ -131,6 +131,14 @@ static inline __device__ Highest highest_of(const MtcDrawing &drawing, const Sur
     return higher(fresh, seen);
 }
 
+/* exp((score - highest) / temperature), of predictions as they are without logarithms. */
+static inline __device__ double weight_of(const MtcDrawing &drawing, const Survey &all, double top, double prediction,
+                                          bool seen) {
+    if (drawing.temperature == 1 && drawing.repetition_penalty == 1)
+        return prediction / all.fresh.score;
+    return exp((score_of(drawing, prediction, all.sum, seen) - top) / drawing.temperature);
+}
+
 static inline __device__ void weigh_tile(const MtcDrawing &drawing, int tile) {
     const Survey all = survey_of_all(drawing);
     const double top = highest_of(drawing, all).score;
@@ -139,8 +147,7 @@ static inline __device__ void weigh_tile(const MtcDrawing &drawing, int tile) {
         const int token = tile * MTC_DRAWING_TILE + e * THREADS + threadIdx.x;
         if (token >= drawing.tokens)
             break;
-        const double score = score_of(drawing, drawing.prediction[token], all.sum, is_seen(drawing, token));
-        sum += drawing.weight[token] = exp((score - top) / drawing.temperature);
+        sum += drawing.weight[token] = weight_of(drawing, all, top, drawing.prediction[token], is_seen(drawing, token));
     }
     sum = block_together(sum);
     if (threadIdx.x == 0)
