@@ -115,6 +115,23 @@ template <class Shape> struct StepSums {
     float top = -INFINITY, weights = 0;
     StepHead<Shape> values = {};
 
+    /* The largest score becomes that one; minus infinity where nothing was seen. */
+    __device__ void raise(float higher) {
+        const float before = higher == top ? 1.0f : expf(top - higher);
+        top = higher;
+        weights *= before;
+#pragma unroll
+        for (int e = 0; e < Shape::each; e++)
+            values.at[e] *= before;
+    }
+    /* A position whose score is no larger. */
+    __device__ void add_below(float score, const StepHead<Shape> &value) {
+        const float weight = score == -INFINITY ? 0.0f : expf(score - top);
+        weights += weight;
+#pragma unroll
+        for (int e = 0; e < Shape::each; e++)
+            values.at[e] = fmaf(weight, value.at[e], values.at[e]);
+    }
     /* Positions whose weights, under the largest score `other`, have this sum, and whose values these. */
     __device__ void add(float other, float more, const StepHead<Shape> &value) {
         float higher = fmaxf(top, other);
@@ -154,7 +171,8 @@ __device__ float step_score(const StepHead<Shape> &query, const StepHead<Shape> 
     return scale * lanes_reduce<Shape::lanes>(sum, [](float a, float b) { return a + b; });
 }
 
-/* Positions at, at + step, ... of which those from the end on are not there; a warp's lanes stay together. */
+/* Positions at, at + step, ... of which those from the end on are not there; a warp's lanes stay together. All are weighed under the largest
+ * score of them and of those before. */
 template <class Shape>
 __device__ void see_positions(const StepPlace<Shape> &place, int at, const StepHead<Shape> *queries, float scale,
                               StepSums<Shape> *seen) {
@@ -167,13 +185,19 @@ __device__ void see_positions(const StepPlace<Shape> &place, int at, const StepH
         value[u] = load_step_head<Shape>(place.values + j * Shape::row, place.lane);
     }
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++)
+    for (int g = 0; g < Shape::pass; g++) {
+        float score[AHEAD], top = seen[g].top;
 #pragma unroll
-        for (int g = 0; g < Shape::pass; g++) {
-            float score = step_score(queries[g], key[u], scale);
-            if (at + u * place.step < place.end)
-                seen[g].add(score, 1, value[u]);
+        for (int u = 0; u < AHEAD; u++) {
+            score[u] = step_score(queries[g], key[u], scale);
+            score[u] = at + u * place.step < place.end ? score[u] : -INFINITY;
+            top = fmaxf(top, score[u]);
         }
+        seen[g].raise(top);
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++)
+            seen[g].add_below(score[u], value[u]);
+    }
 }
 
 template <class Shape> __device__ void store_partial(float *to, const StepSums<Shape> &sums, int lane) {
@@ -254,11 +278,11 @@ __device__ void attend_part(const float *qkv, const StepPlace<Shape> &place, int
 #pragma unroll
     for (int g = 0; g < Shape::pass; g++)
         queries[g] = rounded(load_step_head<Shape>(qkv + min(query + g, last - 1) * Shape::size, place.lane));
+    if (place.slot < LANES / Shape::lanes) // the first warp of the first part
+        see_own<Shape>(qkv, head, place, queries, scale, own, seen);
     int at = place.first + place.slot, of_warp = at - threadIdx.x % LANES / Shape::lanes;
     for (; of_warp < place.end; at += 4 * place.step, of_warp += 4 * place.step)
         see_positions<Shape>(place, at, queries, scale, seen);
-    if (place.slot < LANES / Shape::lanes) // the first warp of the first part
-        see_own<Shape>(qkv, head, place, queries, scale, own, seen);
     float *partials = warps + threadIdx.x / LANES * Shape::partials;
 #pragma unroll
     for (int g = 0; g < Shape::pass; g++) {
