@@ -56,6 +56,7 @@ __device__ void multiply_tile(int first, const A &a, const B &b, char *shared, c
 template <class P, class Tile, Kind KIND, bool SIDE, class A, class B>
 __device__ void multiply_and_store(int first, const A &a, const B &b, char *shared, void *out, float *side) {
     using T = Stored<typename Alone<Tile>::Type>;
+    using Result = std::conditional_t<is_integer<T>, float, T>;
     if constexpr (KIND == WEIGHTS || P::slices > 1) {
         float *sums = (float *)out + (int64_t)blockIdx.y * P::M * P::N, *lines = side + blockIdx.y * P::M;
         constexpr int width = P::N % 4 == 0 ? 4 : 1;
@@ -69,14 +70,14 @@ __device__ void multiply_and_store(int first, const A &a, const B &b, char *shar
             multiply_tile<P, Tile>(first, a, b, shared, out);
     } else if constexpr (P::N % 8 == 0)
         multiply_tile<P, Tile>(first, a, b, shared, vectorized<8>([=](int i, int j, const Pack<float, 8> &sum) {
-                                   Pack<T, 8> y;
+                                   Pack<Result, 8> y;
                                    for (int v = 0; v < 8; v++)
-                                       y[v] = rounded_to<T>(sum[v]);
-                                   store_pack((T *)out + (int64_t)i * P::N + j, y);
+                                       y[v] = rounded_to<Result>(sum[v]);
+                                   store_pack((Result *)out + (int64_t)i * P::N + j, y);
                                }));
     else
         multiply_tile<P, Tile>(first, a, b, shared, [=](int i, int j, float sum) {
-            ((T *)out)[(int64_t)i * P::N + j] = rounded_to<T>(sum);
+            ((Result *)out)[(int64_t)i * P::N + j] = rounded_to<Result>(sum);
         });
 }
 
@@ -191,6 +192,7 @@ using Turns = TurnTile<128, 128, 64, 6>;
 template <int M, int N, bool EARLY = true> using Few = FewTile<M, N, EARLY>;
 template <int M, int N, int WM, int WN, int STAGES> using Tf32 = TensorTile<M, N, 32, WM, WN, STAGES, float>;
 template <int M, int N, int WM, int WN, int STAGES> using Tf32x3 = TensorTile<M, N, 32, WM, WN, STAGES, tf32x3>;
+template <int M, int N, int WM, int WN, int STAGES> using Int8 = TensorTile<M, N, 128, WM, WN, STAGES, Integer>;
 
 static const Case cases[] = {
 #include CASES

@@ -22,7 +22,13 @@ class Case(ctypes.Structure):
     ]
 
 
+def integers(*shape):
+    return torch.randint(-127, 128, shape, device="cuda", dtype=torch.int8)
+
+
 def image(case, n, channels, size):
+    if case.bytes == 1:
+        return integers(n, channels, size, size).to(memory_format=torch.channels_last)
     dtype = torch.bfloat16 if case.bytes == 2 else torch.float32
     return torch.randn(n, channels, size, size, device="cuda", dtype=dtype).to(memory_format=torch.channels_last)
 
@@ -31,7 +37,8 @@ def convolution(case):
     """Operands, the result of PyTorch as it lies in memory, and the call of PyTorch that gives it."""
     pad, out = case.kernel // 2, (case.size + case.kernel // 2 * 2 - case.kernel) // case.stride + 1
     x = image(case, case.n, case.c, case.size)
-    w = (torch.randn(case.o, case.c, case.kernel, case.kernel, device="cuda") / (case.c * case.kernel**2) ** 0.5).to(x)
+    shape = case.o, case.c, case.kernel, case.kernel
+    w = integers(*shape) if case.bytes == 1 else (torch.randn(shape, device="cuda") / (case.c * case.kernel**2) ** 0.5).to(x)
     w = w.to(memory_format=torch.channels_last)
     dy = image(case, case.n, case.o, out)
 
@@ -50,6 +57,9 @@ def convolution(case):
 def plain(case):
     dtype = torch.bfloat16 if case.bytes == 2 else torch.float32
     m, k, n, kind = case.n, case.c, case.o, KINDS[case.kind]
+    if case.bytes == 1:
+        a, b = integers(m, k), integers(n, k)
+        return a, b, lambda a=a, b=b: a @ b.T
     a = torch.randn((k, m) if kind == "TN" else (m, k), device="cuda").to(dtype)
     b = torch.randn((n, k) if kind == "NT" else (k, n), device="cuda").to(dtype) / k**0.5
     return a, b, lambda a=a, b=b: (a.T if kind == "TN" else a) @ (b.T if kind == "NT" else b)
@@ -63,10 +73,14 @@ def allow_tf32(allowed):
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
 
 
+def type_of(case):
+    return {1: "int8", 2: "bf16", 4: "tf32" if case.terms == 1 else "tf32x3"}[case.bytes]
+
+
 def bound_of(case, call, expected):
-    """How far a result may be from the exact one: of two terms, twice as far as PyTorch's in fp32, or 2^-22, which short sums are within."""
+    """How far a result may be from the exact one: of integers, as far as a float rounds; of two terms, twice as far as PyTorch's in fp32, or 2^-22, which short sums are within."""
     if case.terms == 1:
-        return 5e-3 if case.bytes == 2 else 1e-3
+        return {"int8": 1e-7, "bf16": 5e-3, "tf32": 1e-3}[type_of(case)]
     allow_tf32(False)
     bound = max(2 * distance(stored(case, call()).double(), expected), 2**-22)
     allow_tf32(True)
@@ -92,7 +106,7 @@ def main():
         expected = stored(case, call(a.double(), b.double()) if checking else call().double())
         slices = kind == "weights" or case.slices > 1
         out = torch.full((case.slices if slices else 1, expected.numel()), float("nan"), device="cuda",
-                         dtype=torch.float32 if slices else a.dtype)
+                         dtype=torch.float32 if slices or case.bytes == 1 else a.dtype)
         side = torch.full((case.slices, case.o), float("nan"), device="cuda")
         launch = lambda: case.launch(a.data_ptr(), b.data_ptr(), out.data_ptr(), side.data_ptr(),
                                      torch.cuda.current_stream().cuda_stream)  # noqa: E731
@@ -110,7 +124,7 @@ def main():
         tile = f"{case.tile_m}x{case.tile_n} {case.warps_m}x{case.warps_n} s{case.stages}"
         shape = (f"{case.n}x{case.c}x{case.o}" if case.kind > 2 else
                  f"{case.n}x{case.size}x{case.size}x{case.c}->{case.o} {case.kernel}/{case.stride}")
-        line = {"kind": kind, "type": "bf16" if case.bytes == 2 else "tf32" if case.terms == 1 else "tf32x3", "shape": shape, "tile": tile,
+        line = {"kind": kind, "type": type_of(case), "shape": shape, "tile": tile,
                 "slices": case.slices, "error": float(f"{error:.2g}"), "ok": ok}
         if not checking:
             outputs = expected.numel() if kind != "weights" else expected.numel()

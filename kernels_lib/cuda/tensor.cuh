@@ -1,6 +1,7 @@
-/* Products on tensor cores: of numbers of 16 bits, of floats rounded to tf32, or of floats as two terms of that; sums are floats. Panels are copied to shared
- * memory while others are multiplied, as in pipelined.cuh; the sums of the whole tile pass through shared memory on their
- * way to `out`, so that neighbouring threads have neighbouring j. */
+/* Products on tensor cores: of numbers of 16 bits, of floats rounded to tf32, or of floats as two terms of that, whose sums are floats, or of
+ * integers of 8 bits, which are added up in 32 bits and are floats then. Panels are copied to shared memory while others are multiplied, as in
+ * pipelined.cuh; the sums of the whole tile pass through shared memory on their way to `out`, so that neighbouring threads have
+ * neighbouring j. */
 #ifndef MTC_CUDA_TENSOR_CUH
 #define MTC_CUDA_TENSOR_CUH
 
@@ -177,7 +178,7 @@ __device__ void matmul_in_terms(int i0, int j0, const A &a, const B &b, char *sh
 template <class Product, class Tile, class A, class B, class Out, class Side, class Gate>
 __device__ void matmul_tensor(int i0, int j0, const A &a, const B &b, char *shared, Gate &gate, const Out &out,
                               const Side &side) {
-    static_assert(HAS_TENSOR_CORES<Tile>,
+    static_assert(is_integer<typename Tile::Element> || HAS_TENSOR_CORES<Tile>,
                   "sm_75 has no tensor cores for bf16 or tf32: compile it with --precision fp32");
     using Parts = PartsOf<Tile>;
     using Part = typename Parts::Part;

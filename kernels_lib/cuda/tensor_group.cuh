@@ -1,5 +1,5 @@
 /* Tensor cores by groups of four warps, wgmma (sm_90a): both operands are read from panels in shared memory by the hardware
- * itself. 16-bit numbers, and tf32 where both operands lie along k.
+ * itself. 16-bit numbers, and tf32 and integers where both operands lie along k.
  *
  * An instruction multiplies 64 lines of one operand, x, by up to 256 lines of the other, y, in steps of 32 bytes of k. Shared
  * memory feeds it best when y is long: x is the operand that has fewer lines in the tile, so that the sums may lie in the
@@ -22,52 +22,63 @@ static inline __device__ uint64_t panel_descriptor(unsigned address, bool along_
 #define TEN_NAMES(tens)                                                                                                \
     "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, %" #tens "7, %" #tens  \
     "8, %" #tens "9, "
-#define FOUR_SUMS(i) "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
-#define SIXTEEN_SUMS(i) FOUR_SUMS(i), FOUR_SUMS(i + 4), FOUR_SUMS(i + 8), FOUR_SUMS(i + 12)
-#define SIXTY_SUMS(i) SIXTEEN_SUMS(i), SIXTEEN_SUMS(i + 16), SIXTEEN_SUMS(i + 32), SIXTEEN_SUMS(i + 48)
-#define GROUP_MULTIPLY(lines, names, x_name, y_name, tx_name, ty_name, ...)                                            \
-    if constexpr (sizeof(T) == 2)                                                                                      \
+#define FOUR_SUMS(to, i) to(sum[i]), to(sum[i + 1]), to(sum[i + 2]), to(sum[i + 3])
+#define SIXTEEN_SUMS(to, i) FOUR_SUMS(to, i), FOUR_SUMS(to, i + 4), FOUR_SUMS(to, i + 8), FOUR_SUMS(to, i + 12)
+#define SIXTY_SUMS(to, i)                                                                                              \
+    SIXTEEN_SUMS(to, i), SIXTEEN_SUMS(to, i + 16), SIXTEEN_SUMS(to, i + 32), SIXTEEN_SUMS(to, i + 48)
+#define SUMS_OF_64(to) SIXTEEN_SUMS(to, 0), SIXTEEN_SUMS(to, 16)
+#define SUMS_OF_128(to) SIXTY_SUMS(to, 0)
+#define SUMS_OF_136(to) SIXTY_SUMS(to, 0), FOUR_SUMS(to, 64)
+#define SUMS_OF_144(to) SIXTY_SUMS(to, 0), FOUR_SUMS(to, 64), FOUR_SUMS(to, 68)
+#define SUMS_OF_192(to) SIXTY_SUMS(to, 0), SIXTEEN_SUMS(to, 64), SIXTEEN_SUMS(to, 80)
+#define SUMS_OF_256(to) SIXTY_SUMS(to, 0), SIXTY_SUMS(to, 64)
+#define GROUP_MULTIPLY(lines, names, x_name, y_name, tx_name, ty_name)                                                 \
+    if constexpr (is_integer<T>)                                                                                       \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #lines "k32.s32.s8.s8 {" names "}, %" #x_name ", %" #y_name   \
+                     ", 1;"                                                                                            \
+                     : SUMS_OF_##lines("+r")                                                                           \
+                     : "l"(x), "l"(y));                                                                                \
+    else if constexpr (sizeof(T) == 2)                                                                                 \
         asm volatile("wgmma.mma_async.sync.aligned.m64n" #lines "k16.f32." NARROW_NAME "." NARROW_NAME " {" names      \
                      "}, %" #x_name ", %" #y_name ", 1, 1, 1, %" #tx_name ", %" #ty_name ";"                           \
-                     : __VA_ARGS__                                                                                     \
+                     : SUMS_OF_##lines("+f")                                                                           \
                      : "l"(x), "l"(y), "n"(!X_ALONG_K), "n"(!Y_ALONG_K));                                              \
     else                                                                                                               \
         asm volatile("wgmma.mma_async.sync.aligned.m64n" #lines "k8.f32.tf32.tf32 {" names "}, %" #x_name              \
                      ", %" #y_name ", 1, 1, 1;"                                                                        \
-                     : __VA_ARGS__                                                                                     \
+                     : SUMS_OF_##lines("+f")                                                                           \
                      : "l"(x), "l"(y))
 
 /* sum += 64 lines of x by LINES of y. */
 template <class T, int LINES, bool X_ALONG_K, bool Y_ALONG_K>
-__device__ void multiply_group(uint64_t x, uint64_t y, float (&sum)[LINES / 2]) {
+__device__ void multiply_group(uint64_t x, uint64_t y, SumOf<T> (&sum)[LINES / 2]) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     if constexpr (LINES == 64) {
-        GROUP_MULTIPLY(64, TEN_NAMES() TEN_NAMES(1) TEN_NAMES(2) "%30, %31", 32, 33, 34, 35, SIXTEEN_SUMS(0),
-                       SIXTEEN_SUMS(16));
+        GROUP_MULTIPLY(64, TEN_NAMES() TEN_NAMES(1) TEN_NAMES(2) "%30, %31", 32, 33, 34, 35);
     } else if constexpr (LINES == 128) {
         GROUP_MULTIPLY(
             128, TEN_NAMES() TEN_NAMES(1) TEN_NAMES(2) TEN_NAMES(3) TEN_NAMES(4) TEN_NAMES(5) "%60, %61, %62, %63", 64,
-            65, 66, 67, SIXTY_SUMS(0));
+            65, 66, 67);
     } else if constexpr (LINES == 136) {
         GROUP_MULTIPLY(136,
                        TEN_NAMES() TEN_NAMES(1) TEN_NAMES(2) TEN_NAMES(3) TEN_NAMES(4)
                            TEN_NAMES(5) "%60, %61, %62, %63, %64, %65, %66, %67",
-                       68, 69, 70, 71, SIXTY_SUMS(0), FOUR_SUMS(64));
+                       68, 69, 70, 71);
     } else if constexpr (LINES == 144) {
         GROUP_MULTIPLY(
             144, TEN_NAMES() TEN_NAMES(1) TEN_NAMES(2) TEN_NAMES(3) TEN_NAMES(4) TEN_NAMES(5) TEN_NAMES(6) "%70, %71",
-            72, 73, 74, 75, SIXTY_SUMS(0), FOUR_SUMS(64), FOUR_SUMS(68));
+            72, 73, 74, 75);
     } else if constexpr (LINES == 192) {
         GROUP_MULTIPLY(192,
                        TEN_NAMES() TEN_NAMES(1) TEN_NAMES(2) TEN_NAMES(3) TEN_NAMES(4) TEN_NAMES(5) TEN_NAMES(6)
                            TEN_NAMES(7) TEN_NAMES(8) "%90, %91, %92, %93, %94, %95",
-                       96, 97, 98, 99, SIXTY_SUMS(0), SIXTEEN_SUMS(64), SIXTEEN_SUMS(80));
+                       96, 97, 98, 99);
     } else if constexpr (LINES == 256) {
         GROUP_MULTIPLY(256,
                        TEN_NAMES() TEN_NAMES(1) TEN_NAMES(2) TEN_NAMES(3) TEN_NAMES(4) TEN_NAMES(5) TEN_NAMES(6)
                            TEN_NAMES(7) TEN_NAMES(8) TEN_NAMES(9) TEN_NAMES(10)
                                TEN_NAMES(11) "%120, %121, %122, %123, %124, %125, %126, %127",
-                       128, 129, 130, 131, SIXTY_SUMS(0), SIXTY_SUMS(64));
+                       128, 129, 130, 131);
     } else
         static_assert(LINES == 64, "no instruction for so many lines");
 #endif
@@ -85,12 +96,11 @@ __device__ void multiply_group(const unsigned (&x)[4], uint64_t y, float (&sum)[
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     static_assert(LINES == 64 || LINES == 128, "no instruction for so many lines");
     if constexpr (LINES == 64)
-        TERMS_MULTIPLY(64, TEN_NAMES() TEN_NAMES(1) TEN_NAMES(2) "%30, %31", 32, 33, 34, 35, 36, 37, SIXTEEN_SUMS(0),
-                       SIXTEEN_SUMS(16));
+        TERMS_MULTIPLY(64, TEN_NAMES() TEN_NAMES(1) TEN_NAMES(2) "%30, %31", 32, 33, 34, 35, 36, 37, SUMS_OF_64("+f"));
     else
         TERMS_MULTIPLY(
             128, TEN_NAMES() TEN_NAMES(1) TEN_NAMES(2) TEN_NAMES(3) TEN_NAMES(4) TEN_NAMES(5) "%60, %61, %62, %63", 64,
-            65, 66, 67, 68, 69, SIXTY_SUMS(0));
+            65, 66, 67, 68, 69, SUMS_OF_128("+f"));
 #endif
 }
 
@@ -99,6 +109,12 @@ __device__ void multiply_group(const unsigned (&x)[4], uint64_t y, float (&sum)[
 #undef FOUR_SUMS
 #undef SIXTEEN_SUMS
 #undef SIXTY_SUMS
+#undef SUMS_OF_64
+#undef SUMS_OF_128
+#undef SUMS_OF_136
+#undef SUMS_OF_144
+#undef SUMS_OF_192
+#undef SUMS_OF_256
 #undef GROUP_MULTIPLY
 
 /* What threads have written to shared memory becomes visible to the tensor cores, after a barrier. */
@@ -114,8 +130,8 @@ static inline __device__ int warp_group() {
 
 /* The calling group's sums, of lines from x and y on, in shared memory: a thread has two neighbours of y at two x, eight apart, again every
  * eight of y. */
-template <int TO_NEXT_X, int TO_NEXT_Y, int COUNT, class Visit>
-__device__ void visit_group_sums(float *sums, int x, int y, const float (&sum)[COUNT], Visit visit) {
+template <int TO_NEXT_X, int TO_NEXT_Y, int COUNT, class Sum, class Visit>
+__device__ void visit_group_sums(float *sums, int x, int y, const Sum (&sum)[COUNT], Visit visit) {
     int lane = threadIdx.x % LANES, warp = threadIdx.x % GROUP_THREADS / LANES;
     float *first = sums + (x + warp * 16 + lane / 4) * TO_NEXT_X + (y + lane % 4 * 2) * TO_NEXT_Y;
 #pragma unroll
@@ -137,7 +153,9 @@ template <class Tile, bool A_ALONG_K, bool B_ALONG_K> class GroupSums {
     static constexpr int steps = PANEL_ROW / GROUP_STEP / (share_k ? GROUPS : 1);
     static_assert(share_x || x_lines == GROUP_LINES, "groups must cover the tile");
 
-    float sum[lines / 2] = {};
+    static_assert(!is_integer<T> || (A_ALONG_K && B_ALONG_K), "no instruction turns bytes round");
+
+    SumOf<T> sum[lines / 2] = {};
 
     static __device__ constexpr int step_bytes(bool along_k) {
         return along_k ? GROUP_STEP : GROUP_STEP / (int)sizeof(T) * PANEL_ROW;
@@ -174,14 +192,16 @@ public:
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #endif
     }
-    /* Lays the sums out as [m][pitch]. */
+    /* Lays the sums out as [m][pitch], floats. */
     __device__ void lay(float *sums) const {
-        if (!share_k || warp_group() == 0)
-            visit(sums, [](float *to, float value) { *to = value; });
         if constexpr (share_k) {
+            if (warp_group() == 0)
+                visit(sums, [](float *to, SumOf<T> value) { *(SumOf<T> *)to = value; });
             __syncthreads();
             if (warp_group() == 1)
-                visit(sums, [](float *to, float value) { *to += value; });
+                visit(sums, [](float *to, SumOf<T> value) { *to = (float)(*(SumOf<T> *)to + value); });
+        } else {
+            visit(sums, [](float *to, SumOf<T> value) { *to = (float)value; });
         }
     }
 };

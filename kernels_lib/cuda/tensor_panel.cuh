@@ -1,4 +1,4 @@
-/* Panels of a product on tensor cores: WIDTH lines of an operand by 128 bytes of k each (64 numbers of 16 bits, 32 of tf32),
+/* Panels of a product on tensor cores: WIDTH lines of an operand by 128 bytes of k each (128 integers, 64 numbers of 16 bits, 32 of tf32),
  * in shared memory as WIDTH rows of 128 bytes.
  *
  *     along k     row = line; a row holds its numbers along k

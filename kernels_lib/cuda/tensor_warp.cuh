@@ -1,4 +1,5 @@
-/* Tensor cores by warps, mma.sync: 16-bit numbers in steps of 16 along k, tf32 in steps of 8; both are 32 bytes of a line, two chunks.
+/* Tensor cores by warps, mma.sync: integers in steps of 32 along k, 16-bit numbers of 16, tf32 of 8; all are 32 bytes of a line, two
+ * chunks.
  *
  * A warp's share of a tile is made of blocks of 16 lines of a by 8 lines of b; fragments of them come from panels in shared memory,
  * eight rows of a chunk at a time (ldmatrix), transposed on the way where the panel does not lie along k. */
@@ -78,13 +79,33 @@ __device__ void multiply_fragments(const unsigned (&a)[4], unsigned b0, unsigned
 #endif
 }
 
+/* Of integers that lie along k: fragments of the same bytes. sm_75 has an instruction for a quarter. */
+template <class T> __device__ void multiply_fragments(const unsigned (&a)[4], unsigned b0, unsigned b1, int (&sum)[4]) {
+    static_assert(is_integer<T>, "what is added up in 32 bits");
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
+    const unsigned b[2] = {b0, b1};
+#pragma unroll
+    for (int quarter = 0; quarter < 4; quarter++)
+        asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                     : "+r"(sum[quarter % 2 * 2]), "+r"(sum[quarter % 2 * 2 + 1])
+                     : "r"(a[quarter]), "r"(b[quarter / 2]));
+#else
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+}
+
 /* The calling warp's sums of a tile. */
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K> class WarpSums {
     using T = Stored<Tile>;
     static constexpr int down = Tile::m / Tile::warps_m / 16, across = Tile::n / Tile::warps_n / 8;
     static_assert(Tile::warps_m * Tile::warps_n == WARPS && down > 0 && across % 2 == 0, "warps must cover the tile");
 
-    float sum[down][across][4] = {};
+    static_assert(!is_integer<T> || (A_ALONG_K && B_ALONG_K), "no instruction turns bytes round");
+
+    SumOf<T> sum[down][across][4] = {};
 
     static __device__ int row() {
         return threadIdx.x / LANES / Tile::warps_n * (down * 16);
@@ -95,7 +116,7 @@ template <class Tile, bool A_ALONG_K, bool B_ALONG_K> class WarpSums {
 
     using X = unsigned[down][4];
     using Y = unsigned[across / 2][4];
-    using Sums = float[down][across][4];
+    using Sums = SumOf<T>[down][across][4];
 
     static __device__ void load_step(unsigned a, unsigned b, int step, X &x, Y &y) {
 #pragma unroll
@@ -176,8 +197,8 @@ public:
 #pragma unroll
             for (int j = 0; j < across; j++) {
                 float *at = first + i * 16 * Tile::pitch + j * 8;
-                *(float2 *)at = make_float2(sum[i][j][0], sum[i][j][1]);
-                *(float2 *)(at + 8 * Tile::pitch) = make_float2(sum[i][j][2], sum[i][j][3]);
+                *(float2 *)at = make_float2((float)sum[i][j][0], (float)sum[i][j][1]);
+                *(float2 *)(at + 8 * Tile::pitch) = make_float2((float)sum[i][j][2], (float)sum[i][j][3]);
             }
     }
 };

@@ -43,7 +43,7 @@ template <int m_, int n_, int k_, int tm_, int tn_, int first_warp_ = 0> struct 
 };
 
 /* Of a product on tensor cores: 8 warps share the tile, and `stages` panels of k numbers are on their way or in use. k is 128
- * bytes of Element: Narrow, float, which is multiplied as tf32, or tf32x3, a float as two terms of tf32. Sums lie in shared memory with a pitch that lets the
+ * bytes of Element: Narrow, Integer, float, which is multiplied as tf32, or tf32x3, a float as two terms of tf32. Sums lie in shared memory with a pitch that lets the
  * eight rows of a fragment meet different banks. */
 template <int m_, int n_, int k_, int warps_m_, int warps_n_, int stages_, class Element_> struct TensorTile {
     using Element = Element_;

@@ -1,5 +1,6 @@
 """Products on tensor cores, kernels_lib/cuda/tensor.cuh, against PyTorch in float64: plain ones in every orientation, and the
-three products of a convolution, in bf16, tf32 and tf32x3, of sizes that fill tiles and of odd ones. bench/tensor.cu has them."""
+three products of a convolution, in bf16, tf32 and tf32x3, of sizes that fill tiles and of odd ones; forward ones of integers, which
+are exact. bench/tensor.cu has them."""
 
 import subprocess
 import sys
