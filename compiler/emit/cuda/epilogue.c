@@ -59,8 +59,7 @@ int epilogue_lanes(Emitter *e, const Kernel *kernel) {
 
 /* "float", "Pack<float, 8>" */
 static const char *lanes_type(Arena *arena, const char *type, int lanes) {
-    int length = (int)strcspn(type, " ");
-    return lanes > 1 ? arena_printf(arena, "Pack<%.*s, %d>", length, type, lanes) : type;
+    return lanes > 1 ? arena_printf(arena, "Pack<%s, %d>", type, lanes) : type;
 }
 
 /* ---- what is read ahead ---- */
