@@ -189,10 +189,6 @@ static const Target *first_at_hand(Compilation *c) {
     return &targets[i];
 }
 
-static bool in_integers(const Options *o) {
-    return o->precision == 1 + PRECISION_INT8;
-}
-
 /* Dumps and summaries are of the first target wherever they are made, so that they are the same everywhere. */
 static const Target *choose_target(Compilation *c) {
     const Options *o = c->options;
@@ -203,8 +199,6 @@ static const Target *choose_target(Compilation *c) {
         return first_of(false);
     if (asks_for_gpu(o))
         return first_of(true);
-    if (in_integers(o))
-        return first_of(false);
     return prints(o) ? &targets[0] : first_at_hand(c);
 }
 
@@ -296,10 +290,6 @@ static int print_scaling(Compilation *c, const Plan *plan) {
 static int generate(Compilation *c, const Ast *ast, Module *module) {
     const Options *o = c->options;
     const Target *target = choose_target(c);
-    if (module->precision == PRECISION_INT8 && target->gpu) {
-        diag_error(c->diag, nowhere, "--precision int8 is for --target cpu, so far");
-        return EXIT_USAGE;
-    }
     const Aim aim = target->compiler->aim(c->diag, o->arch, !prints(o));
     if (!aim.machine)
         return EXIT_TOOL;

@@ -115,7 +115,15 @@ typedef struct MtcSplit {
 } MtcSplit;
 
 /* What the products of a kernel run in: on a GPU, fp32 on its CUDA cores, the others on its tensor cores. */
-typedef enum MtcMath { MTC_MATH_FP32, MTC_MATH_TF32, MTC_MATH_TF32X3, MTC_MATH_BF16, MTC_MATH_FP16, MTC_MATHS } MtcMath;
+typedef enum MtcMath {
+    MTC_MATH_FP32,
+    MTC_MATH_TF32,
+    MTC_MATH_TF32X3,
+    MTC_MATH_BF16,
+    MTC_MATH_FP16,
+    MTC_MATH_INT8,
+    MTC_MATHS
+} MtcMath;
 
 /* A kernel of a training step, for `profile`. */
 typedef struct MtcKernel {

@@ -4,11 +4,12 @@ const MathInfo math_info[MATHS] = {[MATH_FP32] = {"fp32", "FP32", DT_F32, "float
                                    [MATH_TF32] = {"tf32", "TF32", DT_F32, "float", 1, 2},
                                    [MATH_TF32X3] = {"tf32x3", "TF32X3", DT_F32, "tf32x3", 2, 6},
                                    [MATH_BF16] = {"bf16", "BF16", DT_BF16, "bfloat16", 1, 1},
-                                   [MATH_FP16] = {"fp16", "FP16", DT_F16, "float16", 1, 1}};
+                                   [MATH_FP16] = {"fp16", "FP16", DT_F16, "float16", 1, 1},
+                                   [MATH_INT8] = {"int8", "INT8", DT_I8, "Integer", 1, 0.5}};
 
 Math math_of_dtype(DType dtype) {
-    for (int math = 0; math < MATHS; math++)
-        if (dtype_is_narrow(dtype) && math_info[math].dtype == dtype)
+    for (int math = MATH_BF16; math < MATHS; math++)
+        if (math_info[math].dtype == dtype)
             return (Math)math;
     return MATH_FP32;
 }

@@ -18,7 +18,7 @@ typedef struct Machine {
     int multiprocessors;
     int lanes;                 /* fp32 multiply-adds of a multiprocessor in a cycle */
     int tensor;                /* of 16-bit numbers, on tensor cores */
-    bool halves_only;          /* these know fp16, neither bf16 nor tf32 */
+    bool halves_only;          /* these know fp16 and int8, neither bf16 nor tf32 */
     int threads, most_blocks;  /* of a multiprocessor, and blocks of 256 of them, at a time */
     int resident;              /* blocks of a multiprocessor that work while another waits for memory, at most */
     int block_memory;          /* bytes of shared memory that a block can have */

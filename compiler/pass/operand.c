@@ -116,7 +116,7 @@ Math product_math(const Kernel *kernel, Precision precision) {
     bool computed = kernel->a.computed || kernel->b.computed;
     bool large =
         kernel->m >= LEAST_TENSOR_EXTENT && kernel->n >= LEAST_TENSOR_EXTENT && kernel->k >= LEAST_TENSOR_EXTENT;
-    if (dtype_is_narrow(kernel->a.value->type.dtype))
+    if (kernel->a.value->type.dtype != DT_F32)
         return math_of_dtype(kernel->a.value->type.dtype);
     return large && !computed ? math_of_floats(precision) : MATH_FP32;
 }

@@ -50,7 +50,7 @@ static const Tile small_tiles[] = {
 #define FEW_TILES(m) FEW(m, 16), FEW(m, 32), FEW(m, 64), FEW(m, 128)
 
 static const Tile narrow_tiles[] = {TURNS(64, 6), TENSOR_TILES(64), FEW_TILES(16), FEW_TILES(32), FEW_TILES(64)},
-                  tf32_tiles[] = {TENSOR_TILES(32)};
+                  tf32_tiles[] = {TENSOR_TILES(32)}, integer_tiles[] = {TENSOR_TILES(128)};
 
 /* Of two terms: threads have the terms of their lines and the sums of a panel beside those of all. */
 static const Tile tf32x3_tiles[] = {TENSOR(128, 128, 32, 2, 4, 4), TENSOR(64, 256, 32, 2, 4, 3),
@@ -202,6 +202,8 @@ static const Tile *tile_choice(const Kernel *kernel, const Machine *machine, int
         return i < COUNT(tf32_tiles) ? &tf32_tiles[i] : NULL;
     if (kernel->math == MATH_TF32X3)
         return i < COUNT(tf32x3_tiles) ? &tf32x3_tiles[i] : NULL;
+    if (kernel->math == MATH_INT8)
+        return i < COUNT(integer_tiles) ? &integer_tiles[i] : NULL;
     if (i < LARGE)
         return &tiles[i];
     return machine->form != FORM_GRID && i < LARGE + SMALL ? &small_tiles[i - LARGE] : NULL;

@@ -185,7 +185,6 @@ def test_what_mtc_refuses(mtc, tmp_path):
         assert done.returncode != 0
         return done.stderr
 
-    assert "is for --target cpu" in told("--precision", "int8", "--target", "cuda", "--emit=cu")
     assert "--shards is for programs that train" in told("--precision", "int8", "--shards", "2", "--emit=plan")
     assert "--precision int8 does not go with --real f64" in told("--precision", "int8", "--target", "cpu", "--real", "f64", "--emit=c")
     (tmp_path / "m.mt").write_text(MODEL.replace("optimizer", "precision = int8\n  optimizer"))
@@ -200,3 +199,22 @@ def test_graphs_say_where_integers_are(mtc, tmp_path):
     evaluation = text.split("graph eval")[1].split("\ngraph ")[0]
     assert evaluation.count("to_i8(") == 3 and evaluation.count(" : i32[") >= 3
     assert "i8[352, 48] joined" in evaluation  # a row for each output
+
+
+def test_nvcc_takes_it(cuda_takes):
+    cuda_takes(MODEL, "--precision", "int8")
+
+
+@pytest.mark.gpu
+def test_gpu_answers_as_the_cpu(made, compile_model, tmp_path):
+    """Sums of integers are exact on both; what is kept between products is rounded to bf16 on a GPU."""
+    folder, _, whole = made
+    there = compile_model(MODEL, "--precision", "int8", target="cuda")
+    there("quantize", "--data", folder, "--load", folder / "w.safetensors", "--save", tmp_path / "w8.safetensors", "--calibrate", 200)
+    _, here = tensors(folder / "w8.safetensors")
+    for name, array in tensors(tmp_path / "w8.safetensors")[1].items():
+        assert np.allclose(array, here[name], rtol=0.02 if name.endswith("input_scale") else 0)
+    loss, accuracy = evaluated(whole, folder, folder / "w8.safetensors")
+    for _ in range(2):
+        there_loss, there_accuracy = evaluated(there, folder, folder / "w8.safetensors")
+        assert abs(there_accuracy - accuracy) <= 0.02 and abs(there_loss - loss) < 0.01 * loss
