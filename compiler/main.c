@@ -89,7 +89,7 @@ static void simplify_graphs(const Module *module) {
     Graph *graphs[MAX_GRAPHS];
     for (int i = 0, count = module_graphs(module, graphs); i < count; i++) {
         simplify(graphs[i]);
-        round_operands(graphs[i]);
+        round_operands(graphs[i], precision_dtype(module->precision));
     }
 }
 
@@ -293,6 +293,7 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
     const Aim aim = target->compiler->aim(c->diag, o->arch, !prints(o));
     if (!aim.machine)
         return EXIT_TOOL;
+    round_beside_integers(module, aim.machine);
     copy_weights(module->decode, aim.machine);
     copy_weights(module->texts, aim.machine);
     split_graphs(module, aim.machine);

@@ -81,11 +81,17 @@ static void keep_operands(Copying *c, const Node *product) {
     }
 }
 
+/* What evaluation multiplies in. */
+static DType stored_dtype(const Module *module, const Machine *machine) {
+    const DType beside = dtype_beside_integers(module, machine), stored = precision_dtype(module->precision);
+    return dtype_is_narrow(beside) ? beside : stored;
+}
+
 void copy_weights(Graph *g, const Machine *machine) {
     if (!g || !machine->blocks)
         return;
     const int count = g->nodes.count;
-    Copying c = {g, precision_dtype(g->module->precision), NEW_ARRAY(g->arena, Node *, count)};
+    Copying c = {g, stored_dtype(g->module, machine), NEW_ARRAY(g->arena, Node *, count)};
     for (int i = 0; i < count && dtype_is_narrow(c.dtype); i++) {
         Node *products = products_of(g->nodes.at[i]);
         for (int k = 0; products && k < products->inputs; k++)

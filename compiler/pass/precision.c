@@ -26,7 +26,7 @@ typedef struct Rounding {
 } Rounding;
 
 bool product_is_rounded(const Node *n) {
-    if (n->op->cls != OP_CONTRACT || product_is_thin(n))
+    if (n->op->cls != OP_CONTRACT || n->type.dtype != DT_F32 || product_is_thin(n))
         return false;
     const Type *a = &n->in[0]->type, *out = &n->type;
     int64_t k = a->dim[a->rank - (n->attr.ta ? 2 : 1)];
@@ -103,7 +103,8 @@ static Node *branch_point(const Rounding *r, Node *product) {
     while (r->readers[n->id] == 1) {
         Node *next = r->reader[n->id];
         bool repeats = next->op->flags & (OP_REPEATS | OP_LOOKUP);
-        if ((next->op->cls != OP_MAP && next->op->cls != OP_VIEW) || repeats || next->type.dtype != DT_F32)
+        bool sum = next->type.dtype == DT_F32 || next->type.dtype == product->type.dtype;
+        if ((next->op->cls != OP_MAP && next->op->cls != OP_VIEW) || repeats || !sum)
             return NULL;
         if (is_moved(next))
             return n;
@@ -114,7 +115,7 @@ static Node *branch_point(const Rounding *r, Node *product) {
 
 static void round_result(Rounding *r, Node *product) {
     Node *result = product->type.batched ? branch_point(r, product) : NULL;
-    if (result && r->readers[result->id])
+    if (result && r->readers[result->id] && result->type.dtype == DT_F32)
         r->rounded[result->id] = narrowed(r, result);
 }
 
@@ -189,25 +190,45 @@ static void round_call(Rounding *r, Node *call) {
         call->replaced = narrow;
 }
 
-void round_operands(Graph *g) {
+DType dtype_beside_integers(const Module *module, const Machine *machine) {
+    return module->precision == PRECISION_INT8 && machine->tensor && !machine->halves_only ? DT_BF16 : DT_F32;
+}
+
+/* One of integers, whose operands are rounded already. */
+static bool is_whole(const Node *n) {
+    return n->op->cls == OP_CONTRACT && n->in[0]->type.dtype == DT_I8;
+}
+
+void round_operands(Graph *g, DType dtype) {
     int count = g->nodes.count;
     Rounding r = {.g = g,
-                  .dtype = precision_dtype(g->module->precision),
+                  .dtype = dtype,
                   .count = count,
                   .readers = NEW_ARRAY(g->arena, int, count),
                   .reader = NEW_ARRAY(g->arena, Node *, count),
                   .narrow = NEW_ARRAY(g->arena, Node *, count),
                   .rounded = NEW_ARRAY(g->arena, bool, count)};
-    if (!dtype_is_narrow(r.dtype) || g == g->module->measure)
+    if (!dtype_is_narrow(dtype) || g == g->module->measure)
         return;
     count_readers(&r);
     for (int i = 0; i < count; i++)
         if (product_is_rounded(g->nodes.at[i]))
             round_product(&r, g->nodes.at[i]);
-        else if (g->module->precision == PRECISION_BF16 && sums_windows(g->nodes.at[i]))
+        else if (is_whole(g->nodes.at[i]))
+            round_result(&r, g->nodes.at[i]);
+        else if (dtype == DT_BF16 && sums_windows(g->nodes.at[i]))
             round_swept(&r, g->nodes.at[i]);
         else if (g->nodes.at[i]->op->cls == OP_CALL && !(g->nodes.at[i]->op->flags & OP_PART))
             round_call(&r, g->nodes.at[i]);
     round_readers(&r);
     graph_compact(g);
+}
+
+/* What shows the inputs of a weight stays exact. */
+void round_beside_integers(const Module *module, const Machine *machine) {
+    Graph *graphs[MAX_GRAPHS];
+    const int count = module_graphs(module, graphs);
+    for (int i = 0; i < count; i++)
+        if (graphs[i] != module->watch)
+            round_operands(graphs[i], dtype_beside_integers(module, machine));
 }
