@@ -20,6 +20,7 @@
 #include "pass/simplify.h"
 #include "pass/split.h"
 #include "pass/tf32.h"
+#include "pass/token.h"
 #include "pass/update.h"
 #include "plan/plan.h"
 #include "runtime/base/common.h"
@@ -294,6 +295,7 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
     if (!aim.machine)
         return EXIT_TOOL;
     round_beside_integers(module, aim.machine);
+    multiply_rows(module->decode, aim.machine);
     copy_weights(module->decode, aim.machine);
     copy_weights(module->texts, aim.machine);
     split_graphs(module, aim.machine);

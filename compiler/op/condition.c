@@ -57,7 +57,7 @@ static Range range_to_i8(UNUSED const Graph *g, UNUSED const Node *n) {
 INFER(to_float) {
     n->type = n->in[0]->type;
     n->type.dtype = DT_F32;
-    return dtype_is_narrow(n->in[0]->type.dtype);
+    return dtype_is_narrow(n->in[0]->type.dtype) || n->in[0]->type.dtype == DT_I8;
 }
 
 GRAD(where) {
@@ -270,7 +270,7 @@ const OpDef op_to_float = {
     .cls = OP_MAP,
     .flags = OP_LOGIC | OP_CHEAP | OP_NO_GRAD | OP_WIDENS,
     .arity = 1,
-    .doc = "The f32 number that a number of 16 bits is.",
+    .doc = "The f32 number that a number of 16 bits, or an integer of 8, is.",
     .infer = infer_to_float,
     .c = "to_float($0)",
     .prec = PREC_PRIMARY,

@@ -281,9 +281,7 @@ static Node *reduction_at(Decoding *d, const Node *n, Place at) {
     return view_at(d, n, n->attr, operand);
 }
 
-/* One row [1, K] of floats times a matrix: y[0, j] = sum over k of x[0, k] w[k, j]. A sum has a row of threads for each j, which read
- * the weight as it lies; a product's tiles would be filler but for one row. */
-static Node *row_times_matrix(Graph *g, Node *row, Node *matrix, bool transposed) {
+Node *row_times_matrix(Graph *g, Node *row, Node *matrix, bool transposed) {
     int inner = transposed ? 2 : 1;
     Type terms = {.dtype = DT_F32, .rank = 3, .dim = {1, matrix->type.dim[0], matrix->type.dim[1]}};
     Attr again = attr_shape(&terms), once = again;

@@ -9,4 +9,8 @@
  * module->no_decode says why, unless their data are no tokens at all. */
 void add_decoding(Module *module, int64_t texts);
 
+/* One row [1, K] of floats times a matrix: y[0, j] = sum over k of x[0, k] w[k, j]. A sum has a row of threads for each j, which read
+ * the weight as it lies; a product's tiles would be filler but for one row. */
+Node *row_times_matrix(Graph *g, Node *row, Node *matrix, bool transposed);
+
 #endif
