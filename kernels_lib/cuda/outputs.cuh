@@ -200,11 +200,15 @@ template <class Product, class Tile, int ROWS, class Out, bool ALL_ROWS = Produc
     static constexpr int each = divide_up(count, THREADS), most = width == 1 ? 8 : 4;
     static constexpr int group = each <= most ? each : each % 4 == 0 ? 4 : 1;
     static_assert(Tile::n % width == 0 && Product::N % width == 0, "no vector reaches over an edge");
-    static_assert(folds == 0 || THREADS % row == 0, "a thread's outputs have the same columns");
-    using Ahead = decltype(load_ahead(std::declval<Out>(), 0, 0));
+    static constexpr bool steady = THREADS % row == 0; // a thread's outputs have the same columns
+    static_assert(folds == 0 || steady, "terms of a column are added up by the thread");
+    using OfRows = decltype(load_rows(std::declval<Out>(), 0, 0));
+    using Columns = decltype(load_columns(std::declval<Out>(), 0));
+    using Ahead = std::conditional_t<steady, OfRows, decltype(load_ahead(std::declval<Out>(), 0, 0))>;
     using Sum = std::conditional_t<width == 1, float, Pack<float, width>>;
     int i0, j0;
     Ahead ahead[group];
+    Columns columns;
     Sum total[folds + 1] = {}; // of the terms of the thread's outputs
 
     template <class RowOf, class Visit> __device__ void visit(int first, RowOf row_of, Visit visit) {
@@ -218,11 +222,25 @@ template <class Product, class Tile, int ROWS, class Out, bool ALL_ROWS = Produc
         }
     }
     template <class RowOf> __device__ void read(const Out &out, int first, RowOf row_of) {
-        visit(first, row_of, [&](Ahead &value, int, int, int i, int j) { value = load_ahead(out, i, j); });
+        if constexpr (steady) {
+            int j = j0 + threadIdx.x % row * width;
+            if (first == 0 && (Product::N % Tile::n == 0 || j < Product::N))
+                columns = load_columns(out, j);
+            visit(first, row_of, [&](Ahead &value, int, int, int i, int j) { value = load_rows(out, i, j); });
+        } else {
+            visit(first, row_of, [&](Ahead &value, int, int, int i, int j) { value = load_ahead(out, i, j); });
+        }
+    }
+    __device__ auto all_ahead(const Ahead &value) const {
+        if constexpr (steady)
+            return both_ahead(columns, value);
+        else
+            return value;
     }
     template <class RowOf, class Sums>
     __device__ void write(const Out &out, int first, RowOf row_of, const Sums &sums) {
-        visit(first, row_of, [&](Ahead &value, int r, int column, int i, int j) {
+        visit(first, row_of, [&](Ahead &rows, int r, int column, int i, int j) {
+            const auto value = all_ahead(rows);
             Pack<float, width> pack = sums.template at<width>(r, column);
             const Sum &sum = (const Sum &)pack;
             if constexpr (folds > 0) {

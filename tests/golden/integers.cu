@@ -174,26 +174,27 @@ constexpr int eval_h_shared_bytes = product_shared<eval_h_product, eval_h_tile>(
 static __device__ void eval_h(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     auto left = matrix<IMAGE_CHANNELS>(t.eval_to_h_to_i8);
     auto right = transposed(matrix<IMAGE_CHANNELS>(t.h_weight));
-    struct Ahead {
+    struct OfColumn {
         Pack<float, 8> h_weight_scale;
         float h_weight_input_scale;
         float sum_weight_input_scale;
     };
-    auto read = [&](int i, int j) {
-        return Ahead{load_pack<8>(t.h_weight_scale + j), t.h_weight_input_scale[0], t.sum_weight_input_scale[0]};
+    auto columns = [&](int j) {
+        return OfColumn{load_pack<8>(t.h_weight_scale + j), t.h_weight_input_scale[0], t.sum_weight_input_scale[0]};
     };
-    auto out = [&](int i, int j, const Pack<float, 8> &sum, const Ahead &ahead) {
+    auto out = [&](int i, int j, const Pack<float, 8> &sum, const OfColumn &column) {
         Pack<signed char, 8> h_to_i8;
         Pack<float, 8> h;
         for (int v = 0; v < 8; v++) {
-            float h_to_float = round_bf16(relu((float)sum[v] * (ahead.h_weight_scale[v] * ahead.h_weight_input_scale)));
-            h_to_i8[v] = to_i8(h_to_float * (1.0f / ahead.sum_weight_input_scale));
+            float h_to_float =
+                round_bf16(relu((float)sum[v] * (column.h_weight_scale[v] * column.h_weight_input_scale)));
+            h_to_i8[v] = to_i8(h_to_float * (1.0f / column.sum_weight_input_scale));
             h[v] = h_to_float;
         }
         store_pack(t.eval_h_to_i8 + i * H_CHANNELS + j, h_to_i8);
         store_pack(t.eval_h + i * H_CHANNELS + j, to_bf16(h));
     };
-    auto results = vectorized<8>(preloaded_early(read, out));
+    auto results = vectorized<8>(of_columns(columns, out));
     matmul<eval_h_product, eval_h_tile>(tile, left, right, shared, gate, results);
 }
 
@@ -213,25 +214,25 @@ static __device__ void eval_sum(const Tensors &t, const Batch &, int tile, char 
     auto left = window<IMAGE_ROWS, IMAGE_COLUMNS, H_CHANNELS, Rows, Columns>(t.eval_h_to_i8);
     auto right = transposed(matrix<3 * 3 * H_CHANNELS>(t.sum_weight));
     // read behind the gate, not early: the phase before writes h
-    struct Ahead {
+    struct OfColumn {
         Pack<float, 8> sum_weight_scale;
         float sum_weight_input_scale;
+    };
+    auto columns = [&](int j) { return OfColumn{load_pack<8>(t.sum_weight_scale + j), t.sum_weight_input_scale[0]}; };
+    struct Ahead {
         Pack<bfloat16, 8> h;
     };
-    auto read = [&](int i, int j) {
-        return Ahead{load_pack<8>(t.sum_weight_scale + j), t.sum_weight_input_scale[0],
-                     load_pack<8>(t.eval_h + i * H_CHANNELS + j)};
-    };
-    auto out = [&](int i, int j, const Pack<float, 8> &sum, const Ahead &ahead) {
+    auto read = [&](int i, int j) { return Ahead{load_pack<8>(t.eval_h + i * H_CHANNELS + j)}; };
+    auto out = [&](int i, int j, const Pack<float, 8> &sum, const Ahead &ahead, const OfColumn &column) {
         Pack<float, 8> sum_2;
         for (int v = 0; v < 8; v++) {
             float h_add =
-                (float)sum[v] * (ahead.sum_weight_scale[v] * ahead.sum_weight_input_scale) + to_float(ahead.h[v]);
+                (float)sum[v] * (column.sum_weight_scale[v] * column.sum_weight_input_scale) + to_float(ahead.h[v]);
             sum_2[v] = relu(h_add);
         }
         store_pack(t.eval_sum + i * H_CHANNELS + j, to_bf16(sum_2));
     };
-    auto results = vectorized<8>(preloaded(read, out));
+    auto results = vectorized<8>(of_columns(columns, preloaded(read, out)));
     matmul<eval_sum_product, eval_sum_tile>(tile, left, right, shared, gate, results);
 }
 
@@ -263,19 +264,19 @@ constexpr int eval_scores_shared_bytes = product_shared<eval_scores_product, eva
 static __device__ void eval_scores(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     auto left = matrix<SCORES_WEIGHT_COLUMNS>(t.eval_to_scores_to_i8);
     auto right = transposed(matrix<SCORES_WEIGHT_COLUMNS>(t.scores_weight));
-    struct Ahead {
+    struct OfColumn {
         float scores_weight_scale;
         float scores_weight_input_scale;
         float scores_bias;
     };
-    auto read = [&](int i, int j) {
-        return Ahead{t.scores_weight_scale[j], t.scores_weight_input_scale[0], t.scores_bias[j]};
+    auto columns = [&](int j) {
+        return OfColumn{t.scores_weight_scale[j], t.scores_weight_input_scale[0], t.scores_bias[j]};
     };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+    auto out = [&](int i, int j, float sum, const OfColumn &column) {
         t.eval_scores[i * SCORES + j] =
-            to_bf16((float)sum * (ahead.scores_weight_scale * ahead.scores_weight_input_scale) + ahead.scores_bias);
+            to_bf16((float)sum * (column.scores_weight_scale * column.scores_weight_input_scale) + column.scores_bias);
     };
-    matmul<eval_scores_product, eval_scores_tile>(tile, left, right, shared, gate, preloaded_early(read, out));
+    matmul<eval_scores_product, eval_scores_tile>(tile, left, right, shared, gate, of_columns(columns, out));
 }
 
 // loss = cross_entropy(scores, label)                                                            integers.mt:16

@@ -164,11 +164,11 @@ constexpr int seen_shared_bytes = product_shared<seen_product, seen_tile>();
 static __device__ void seen(const seen_tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     auto left = matrix<X_CHANNELS>(t.x_bf16_reshape);
     auto right = transposed(matrix<X_CHANNELS>(t.seen_weight_bf16));
-    struct Columns {
+    struct OfColumn {
         Pack<float, 8> seen_bias;
     };
-    auto columns = [&](int j) { return Columns{load_pack<8>(t.seen_bias + j)}; };
-    auto out = [&](int i, int j, const Pack<float, 8> &sum, const Columns &column) {
+    auto columns = [&](int j) { return OfColumn{load_pack<8>(t.seen_bias + j)}; };
+    auto out = [&](int i, int j, const Pack<float, 8> &sum, const OfColumn &column) {
         Pack<float, 8> seen;
         for (int v = 0; v < 8; v++)
             seen[v] = relu(sum[v] + column.seen_bias[v]);

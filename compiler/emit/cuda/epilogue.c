@@ -153,11 +153,11 @@ static const char *write_callback(Body *kernel, const Epilogue *epilogue, const 
     if (late)
         write_remark(kernel->out, "read behind the gate, not early: the phase before writes %s", late);
     if (columns)
-        write_reads(kernel->e, "Columns", "columns", "int j", &reads->columns, kernel->out);
+        write_reads(kernel->e, "OfColumn", "columns", "int j", &reads->columns, kernel->out);
     if (ahead)
         write_reads(kernel->e, epilogue->ahead, epilogue->read, epilogue->index, &reads->all, kernel->out);
     head = ahead ? arena_printf(arena, "%s, const %s &ahead", head, epilogue->ahead) : head;
-    head = columns ? arena_printf(arena, "%s, const Columns &column", head) : head;
+    head = columns ? arena_printf(arena, "%s, const OfColumn &column", head) : head;
     write_lambda(kernel->out, arena_printf(arena, "%s%s)", head, terms), lines);
     if (ahead)
         out = arena_printf(arena, "preloaded%s(%s, %s)", late ? "" : "_early", epilogue->read, out);
@@ -229,7 +229,7 @@ static const char *write_out(Body *kernel) {
     EpilogueReads reads = {0};
     body.reads = &reads.all;
     body.read_from = "ahead.";
-    body.steady_reads = k->tile.turns ? &reads.columns : NULL;
+    body.steady_reads = k->tile.warps_m ? &reads.columns : NULL;
     body.steady_from = "column.";
     body.varying[0] = "i";
     body.lanes = epilogue_lanes(kernel->e, k);
