@@ -27,7 +27,7 @@ template <class Own, void (*BODY)(const Own &, const Batch &, int, char *, Gate 
 struct Phase {
     using Kernel = Phase; // what is launched
     static constexpr int tiles = TILES, shared = SHARED, wanted = WANTED, again = 0;
-    static constexpr bool beside = false, in_turns = false;
+    static constexpr bool beside = false, in_turns = false, one_tile = false;
     static constexpr int resident = 0; // blocks that a multiprocessor must have registers for; 0: as nvcc decides
     static constexpr int cluster = 1;  // neighbouring blocks that work together, where the device has such clusters
 
@@ -87,6 +87,13 @@ template <class Tensors, class Kernel, int FIRST, int STEP, int COUNT> struct At
 template <class First> struct InTurns : First {
     using Kernel = InTurns;
     static constexpr bool in_turns = true;
+};
+
+/* The launch of a product of which a thread has many sums. What nvcc finds out before a loop over tiles takes registers that the sums need:
+ * where there are none left, they lie in banks that cannot be read at the same time. */
+template <class First> struct OfSums : First {
+    using Kernel = OfSums;
+    static constexpr bool one_tile = true;
 };
 
 /* A launch that does little else than read, of so few tiles that a multiprocessor gets BLOCKS of them. Left alone, nvcc leaves
