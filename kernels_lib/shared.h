@@ -30,7 +30,7 @@ MTC_CONSTANTS(I8_LARGEST = 127, I8_DEEPEST = 0x7fffffff / (I8_LARGEST * I8_LARGE
 
 /* ---- products on CUDA cores: how the operands reach the threads (cuda/matmul.cuh says what each is) ---- */
 
-typedef enum Feed { FEED_STAGED, FEED_PIPELINED, FEED_DIRECT, FEED_DEEP, FEED_THIN } Feed;
+typedef enum Feed { FEED_STAGED, FEED_PIPELINED, FEED_DIRECT, FEED_DEEP, FEED_THIN, FEED_SQUARES } Feed;
 
 /* A thread with so many outputs has no registers for numbers of a panel on their way. */
 MTC_CONSTANTS(LARGE_OUTPUTS = 64);
@@ -79,6 +79,25 @@ MTC_AGREED int tile_shared(int m, int n, int depth, int tm, int tn, int slices, 
         return WARPS * ((tm * tn + LANES - 1) / LANES * LANES) * (int)sizeof(float);
     return (panels > sums ? panels : sums) * (int)sizeof(float);
 }
+
+/* Windows of 3 x 3 taps in squares of 2 x 2 outputs (cuda/winograd.cuh): a tile has SQUARES of them by SQUARE_COLUMNS, and as many products of
+ * matrices for each as a square sees pixels. */
+MTC_CONSTANTS(SQUARES = 32, SQUARE_OUTPUTS = 4, SQUARE_COLUMNS = 64, SQUARE_PRODUCTS = 16);
+
+/* Floats of a channel of a panel of `lines` squares, or columns. */
+MTC_AGREED int square_lines(int lines) {
+    return SQUARE_PRODUCTS * lines + PAD;
+}
+
+/* Bytes of shared memory for two panels of `depth` channels; in the end, for the products of a part of the squares and for its outputs. */
+MTC_AGREED int square_shared(int depth, int parts) {
+    int panels = 2 * depth * (square_lines(SQUARES) + square_lines(SQUARE_COLUMNS));
+    int sums = SQUARES / parts * SQUARE_COLUMNS * (SQUARE_PRODUCTS + SQUARE_OUTPUTS);
+    return (panels > sums ? panels : sums) * (int)sizeof(float);
+}
+
+/* As planned, and at least. */
+MTC_CONSTANTS(SQUARE_DEPTH = 8, SQUARE_PARTS = 2, LEAST_SQUARE_DEPTH = 4, MOST_SQUARE_PARTS = 4);
 
 /* On tensor cores: of a panel, whose lines have 128 bytes; of what b's numbers have beside their panels where they are multiplied as two
  * terms, the second ones of three panels; and of a tile, whose sums pass through the same memory. */

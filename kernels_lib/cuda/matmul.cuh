@@ -6,6 +6,7 @@
  *     matmul<Product<M, N, K>, TensorTile<m, n, k, warps_m, warps_n, stages, Narrow or float>>(...)      see tensor.cuh
  *     matmul<Product<M, N, K>, FewTile<m, n, early>>(...)                                          see tensor_few.cuh
  *     matmul_turns<Product<M, N, K>, TurnTile<m, n, k, stages>>(tile, maps, ...)                   see tensor_turns.cuh
+ *     matmul<Product<M, N, K>, SquareTile<ROWS, COLUMNS>>(...)     of windows of 3 x 3 taps in fp32, see winograd.cuh
  *     matmul... <Product<ROWS, N, K, SLICES>, TensorTile or TurnTile<...>>(...)   the outputs of all slices, see tile.cuh
  *
  * One call by the THREADS threads of a block computes tile `tile` of product_tiles<Product, Tile>(), m x n outputs,
@@ -30,14 +31,15 @@
  * always are; see launches.cuh.
  *
  * In fp32, a thread holds tm x tn outputs. When m x n outputs leave threads over, they form SLICES of the block, and each
- * slice takes every SLICES-th step of k; the slices are added in a fixed order. There are five ways to feed them:
+ * slice takes every SLICES-th step of k; the slices are added in a fixed order. There are six ways to feed them:
  *
  *     staged      panels of m (or n) lines by k pass through registers to shared memory
  *     pipelined   they are copied there: for floats in memory, in tiles of one slice or of threads with many outputs
  *     direct      few outputs and long k, along which both operands lie: from memory to the registers of the one thread
  *                 that uses them, four steps of k at a time
  *     deep        the same of any operands, a step of k at a time
- *     thin        a thread, or a few lanes, for each output: from memory, a number as often as it is used */
+ *     thin        a thread, or a few lanes, for each output: from memory, a number as often as it is used
+ *     squares     windows and taps are transformed on their way to shared memory: winograd.cuh */
 #ifndef MTC_CUDA_MATMUL_CUH
 #define MTC_CUDA_MATMUL_CUH
 
@@ -50,6 +52,7 @@
 #include "cuda/tensor_turns.cuh"
 #include "cuda/thin.cuh"
 #include "cuda/window.cuh"
+#include "cuda/winograd.cuh"
 
 /* For operands that are complete when the kernel starts. */
 struct NoGate {
@@ -114,6 +117,8 @@ __device__ void matmul(int tile, const A &a, const B &b, char *shared, Gate &&ga
         matmul_alone<Product, Tile>(i0, j0, a, b, shared, gate, out, side);
     else if constexpr (has_few_rows<Tile>)
         matmul_few<Product, Tile>(i0, j0, lines_of_a(a), lines_of_b(b), shared, gate, out);
+    else if constexpr (has_squares<Tile>)
+        matmul_squares<Product, Tile>(i0, j0, lines_of_a(a), lines_of_b(b), (float *)shared, gate, out);
     else
         matmul_on_cores<Product, Tile>(i0, j0, a, b, shared, gate, out, side);
 }

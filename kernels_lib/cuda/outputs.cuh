@@ -207,6 +207,7 @@ template <class Product, class Tile, int ROWS, class Out, bool ALL_ROWS = Produc
     using Ahead = std::conditional_t<steady, OfRows, decltype(load_ahead(std::declval<Out>(), 0, 0))>;
     using Sum = std::conditional_t<width == 1, float, Pack<float, width>>;
     int i0, j0;
+    int thread = threadIdx.x;
     Ahead ahead[group];
     Columns columns;
     Sum total[folds + 1] = {}; // of the terms of the thread's outputs
@@ -214,7 +215,7 @@ template <class Product, class Tile, int ROWS, class Out, bool ALL_ROWS = Produc
     template <class RowOf, class Visit> __device__ void visit(int first, RowOf row_of, Visit visit) {
 #pragma unroll
         for (int q = 0; q < group; q++) {
-            int e = threadIdx.x + (first + q) * THREADS, column = e % row * width;
+            int e = thread + (first + q) * THREADS, column = e % row * width;
             int i = i0 + row_of(e / row), j = j0 + column;
             if ((count % THREADS == 0 || e < count) && (ALL_ROWS || i < Product::M) &&
                 (Product::N % Tile::n == 0 || j < Product::N))
@@ -274,9 +275,9 @@ template <class Product, class Tile, int ROWS, class Out, bool ALL_ROWS = Produc
             for (int f = 0; f < folds; f++)
 #pragma unroll
                 for (int v = 0; v < width; v++)
-                    shared[(f * width + v) * THREADS + threadIdx.x] = ((const float *)&total[f])[v];
+                    shared[(f * width + v) * THREADS + thread] = ((const float *)&total[f])[v];
             __syncthreads();
-            int column = threadIdx.x, j = j0 + column;
+            int column = thread, j = j0 + column;
             if (column >= Tile::n || j >= Product::N)
                 return;
             float sums[folds];

@@ -88,6 +88,20 @@ template <class Product, class Tile> __host__ __device__ constexpr int few_share
     return few_tile_shared(Tile::m, Tile::n, Tile::slices, ahead, smaller(steps, few_stages(Tile::m, MOST_SHARED)));
 }
 
+/* Of windows of 3 x 3 taps, over images of ROWS x COLUMNS outputs: squares of 2 x 2 of them, see winograd.cuh. */
+template <int ROWS, int COLUMNS> struct SquareTile {
+    static constexpr int m = SQUARES * SQUARE_OUTPUTS, n = SQUARE_COLUMNS;
+    static constexpr int down = divide_up(ROWS, 2), across = divide_up(COLUMNS, 2), each = down * across;
+    static constexpr bool is_even = ROWS % 2 == 0 && COLUMNS % 2 == 0;
+
+    /* Squares of so many outputs. */
+    static __host__ __device__ constexpr int squares(int outputs) {
+        return outputs / (ROWS * COLUMNS) * each;
+    }
+};
+template <class Tile> constexpr bool has_squares = false;
+template <int ROWS, int COLUMNS> constexpr bool has_squares<SquareTile<ROWS, COLUMNS>> = true;
+
 /* Of a block that works on TurnTiles, two groups and one that copies; and of a cluster, whose tiles lie below each other. */
 constexpr int TURN_THREADS = THREADS + THREADS / 2;
 
@@ -102,7 +116,10 @@ template <class Tile> struct TurnMemory {
 };
 
 template <class Product, class Tile> __host__ __device__ constexpr int product_tiles() {
-    return divide_up(Product::M, Tile::m) * divide_up(Product::N, Tile::n);
+    int down = divide_up(Product::M, Tile::m);
+    if constexpr (has_squares<Tile>)
+        down = divide_up(Tile::squares(Product::M), SQUARES);
+    return down * divide_up(Product::N, Tile::n);
 }
 
 template <class Tile> __host__ __device__ constexpr int pipelined_panel() {
@@ -164,6 +181,8 @@ template <class Product, class Tile, int FOLDED = 0> __host__ __device__ constex
         bytes = TurnMemory<Tile>::bytes;
     else if constexpr (has_few_rows<Tile>)
         bytes = few_shared<Product, Tile>();
+    else if constexpr (has_squares<Tile>)
+        bytes = square_shared(SQUARE_DEPTH, SQUARE_PARTS);
     else
         bytes = block_shared<Product, Tile>();
     return bytes > totals ? bytes : totals;
