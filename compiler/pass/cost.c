@@ -25,6 +25,8 @@ Feed tile_feed(const Kernel *kernel, const Tile *tile) {
     bool floats = !kernel->a.computed && !kernel->b.computed;
     if (is_tensor(tile))
         return FEED_PIPELINED;
+    if (tile->squares)
+        return FEED_SQUARES;
     return feed_of(tile->tm * tile->tn, tile->slices, kernel->k, tile->k, runs_along_k(kernel), floats);
 }
 
@@ -210,6 +212,14 @@ static Cost panel_cost(const Kernel *kernel, const Tile *tile, const Machine *ma
                       larger(arithmetic, traffic) + combine + turning + barriers + epilogue_cycles(kernel, tile)};
 }
 
+/* Cycles: a thread's instructions for a panel of eight channels are 1325, of which 1024 multiply. Joining products takes 6 for an output. */
+static Cost squares_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    double panels = (double)kernel->k / (9 * tile->k), outputs = (double)tile->m * tile->n;
+    double multiply = 1024.0 * THREADS / machine->lanes, others = 300.0 * THREADS / ISSUED;
+    return (Cost){.waiting = machine->latency,
+                  .working = panels * (multiply + others + 145) + 6 * outputs / ISSUED + epilogue_cycles(kernel, tile)};
+}
+
 Cost tile_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     if (!machine->blocks)
         return (Cost){.working = core_tile_cycles(kernel, tile)};
@@ -221,15 +231,20 @@ Cost tile_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     case FEED_THIN: return thin_cost(kernel, tile, machine);
     case FEED_DIRECT:
     case FEED_DEEP: return direct_cost(kernel, tile, machine);
+    case FEED_SQUARES: return squares_cost(kernel, tile, machine);
     default: return panel_cost(kernel, tile, machine);
     }
 }
 
 int tile_bytes(const Kernel *kernel, const Tile *tile) {
+    if (tile->squares)
+        return square_shared(SQUARE_DEPTH, SQUARE_PARTS);
     return tile_shared(tile->m, tile->n, tile->k, tile->tm, tile->tn, tile->slices, kernel->k, STAGES);
 }
 
 int tile_least_bytes(const Kernel *kernel, const Tile *tile) {
+    if (tile->squares)
+        return square_shared(LEAST_SQUARE_DEPTH, MOST_SQUARE_PARTS);
     return tile_shared(tile->m, tile->n, tile->k, tile->tm, tile->tn, tile->slices, kernel->k, 2);
 }
 

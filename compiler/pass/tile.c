@@ -23,6 +23,15 @@ static const Tile tiles[] = {
     TILE(16, 4, 64, 4, 4, 64),    TILE(8, 4, 64, 4, 4, 128),   TILE(8, 16, 1, 8, 16, 256),
 };
 
+/* Of squares of outputs; of each of two products, a thread has 8 squares by 8 columns. */
+static const Tile square_tile = {.m = SQUARES * SQUARE_OUTPUTS,
+                                 .n = SQUARE_COLUMNS,
+                                 .k = SQUARE_DEPTH,
+                                 .tm = 8,
+                                 .tn = 8,
+                                 .slices = 1,
+                                 .squares = true};
+
 /* Where blocks are few, or memory is near: a panel that holds all of k; an output for each thread, or for a few lanes. */
 static const Tile small_tiles[] = {
     TILE(16, 16, 128, 2, 2, 4), TILE(8, 8, 256, 2, 2, 16), TILE(16, 16, 1, 1, 1, 1), TILE(8, 8, 1, 1, 1, 4),
@@ -72,8 +81,19 @@ static int64_t divide_up(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
+/* Squares of 2 x 2 outputs of all images; at edges some have fewer. */
+static int64_t count_squares(const Kernel *kernel) {
+    const Sweep *down = &kernel->a.view->attr.sweep[0], *across = &kernel->a.view->attr.sweep[1];
+    return kernel->m / (down->out * across->out) * divide_up(down->out, 2) * divide_up(across->out, 2);
+}
+
+/* Tiles below each other. */
+static int64_t tiles_down(const Kernel *kernel, const Tile *tile) {
+    return tile->squares ? divide_up(count_squares(kernel), SQUARES) : divide_up(kernel->m, tile->m);
+}
+
 static int64_t tile_count(const Kernel *kernel, const Tile *tile) {
-    return kernel->batches * divide_up(kernel->m, tile->m) * divide_up(kernel->n, tile->n);
+    return kernel->batches * tiles_down(kernel, tile) * divide_up(kernel->n, tile->n);
 }
 
 /* Copies by the hardware take whole matrices of 16-bit numbers whose rows begin at multiples of 16 bytes. */
@@ -145,6 +165,31 @@ static bool has_registers_for_panels(const Kernel *kernel, const Tile *tile, Fee
     return !passing && !(feed == FEED_PIPELINED && outputs > LARGE_OUTPUTS && reads_windows_along_k(kernel));
 }
 
+static bool moves_by_a_pixel(const Sweep *sweep) {
+    return sweep->kernel == 3 && sweep->stride == 1 && sweep->spread == 1 && sweep->dilation * sweep->dilation == 1;
+}
+
+/* What a tile of squares adds up are as many groups of rows as there should be, though others: a sum for each example would mind. */
+static bool folds_squares(const Kernel *kernel, const Tile *tile) {
+    bool of_examples = false;
+    for (int i = 0; i < kernel->folds.count; i++)
+        of_examples |= kernel->folds.at[i]->type.batched;
+    return !kernel->fold_rows || (!of_examples && tiles_down(kernel, tile) * tile->m == kernel->m);
+}
+
+/* Windows of images of floats, which filters meet as they lie, or turned round. Not in a persistent kernel, all of which would have
+ * the registers that squares need. */
+static bool has_squares(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    const Operand *a = &kernel->a, *b = &kernel->b;
+    if (machine->resident == 1 || a->kind != OPERAND_WINDOW || a->transposed || a->computed || b->computed ||
+        kernel->batches > 1 || kernel->side)
+        return false;
+    const Sweep *sweep = a->view->attr.sweep;
+    bool filters = b->kind == OPERAND_FILTER ? !b->transposed : b->kind == OPERAND_MATRIX && b->transposed;
+    return filters && moves_by_a_pixel(&sweep[0]) && moves_by_a_pixel(&sweep[1]) && kernel->k % (9 * tile->k) == 0 &&
+           folds_squares(kernel, tile);
+}
+
 static bool suits(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     bool whole_columns = (tile->n & (tile->n - 1)) == 0; /* each thread adds up its own */
     Feed feed = tile_feed(kernel, tile);
@@ -155,6 +200,8 @@ static bool suits(const Kernel *kernel, const Tile *tile, const Machine *machine
     if (tile->turns)
         return may_take_turns(kernel, tile, machine);
     if (tile->few && !may_have_few_rows(kernel, tile))
+        return false;
+    if (tile->squares && !has_squares(kernel, tile, machine))
         return false;
     if (!has_memory(kernel, tile, machine) || !has_registers_for_panels(kernel, tile, feed))
         return false;
@@ -204,9 +251,9 @@ static const Tile *tile_choice(const Kernel *kernel, const Machine *machine, int
         return i < COUNT(tf32x3_tiles) ? &tf32x3_tiles[i] : NULL;
     if (kernel->math == MATH_INT8)
         return i < COUNT(integer_tiles) ? &integer_tiles[i] : NULL;
-    if (i < LARGE)
-        return &tiles[i];
-    return machine->form != FORM_GRID && i < LARGE + SMALL ? &small_tiles[i - LARGE] : NULL;
+    if (i <= LARGE)
+        return i < LARGE ? &tiles[i] : &square_tile;
+    return machine->form != FORM_GRID && i <= LARGE + SMALL ? &small_tiles[i - LARGE - 1] : NULL;
 }
 
 static void set_tile(Kernel *kernel, const Tile *tile, const Machine *machine) {

@@ -20,6 +20,8 @@ CASES = {
     "halved": (2, (64, 8, 8), (128, (3, 3)), (2, 2), (1, 1), (1, 1)),
     "resident": (32, (64, 24, 24), (64, (3, 3)), (1, 1), (1, 1), (1, 1)),  # tiles of 288 pixels divide the images' (cuda/tensor_resident.cuh)
     "large": (33, (64, 28, 28), (128, (3, 3)), (1, 1), (1, 1), (1, 1)),
+    "squares": (41, (64, 15, 13), (72, (3, 3)), (1, 1), (1, 1), (1, 1)),  # in fp32, of 2 x 2 outputs (cuda/winograd.cuh): odd, and fewer at edges
+    "padded squares": (67, (64, 14, 9), (128, (3, 3)), (1, 1), (2, 0), (1, 1)),
     "even": (31, (48, 28, 28), (72, (3, 3)), (2, 2), (1, 1), (1, 1)),
     "few": (40, (3, 10, 11), (6, (5, 5)), (1, 1), (2, 2), (1, 1)),  # outputs of the filters' gradient, and a long sum
     "far": (2, (4, 4, 4), (8, (3, 3)), (3, 3), (2, 2), (1, 1)),

@@ -47,7 +47,7 @@ static bool stores_vectors(Emitter *e, const Kernel *kernel, int lanes) {
 
 /* Threads of large tiles write enough for vectors. */
 static bool writes_much(const Kernel *kernel) {
-    return kernel->tile.warps_m ||
+    return kernel->tile.warps_m || kernel->tile.squares ||
            (product_feed(kernel) == FEED_PIPELINED && kernel->tile.tm * kernel->tile.tn >= LARGE_OUTPUTS);
 }
 

@@ -27,11 +27,16 @@ static void write_cut(Emitter *e, const Kernel *kernel, Writer *out) {
                                        [FEED_PIPELINED] = "panels copied ahead to shared memory (cuda/pipelined.cuh)",
                                        [FEED_THIN] = "straight from memory (cuda/thin.cuh)",
                                        [FEED_DIRECT] = "no panels in shared memory (cuda/direct.cuh)",
-                                       [FEED_DEEP] = "a thread has steps of k of its own (cuda/deep.cuh)"};
+                                       [FEED_DEEP] = "a thread has steps of k of its own (cuda/deep.cuh)",
+                                       [FEED_SQUARES] =
+                                           "windows and taps transformed on their way (cuda/winograd.cuh)"};
     const Tile *tile = &kernel->tile;
     const char *slices = tile->slices > 1 ? arena_printf(e->arena, ", %d slices of k", tile->slices) : "";
     const char *share = arena_printf(e->arena, "%d x %d a thread%s", tile->tm, tile->tn, slices);
     const char *way = ways[product_feed(kernel)];
+    if (tile->squares)
+        share =
+            arena_printf(e->arena, "%d x %d squares and columns a thread, in two of 16 products", tile->tm, tile->tn);
     if (takes_turns(e, kernel)) {
         share = "one a group of four warps, in turns";
         way = arena_printf(e->arena, "%s on tensor cores, panels copied ahead by the hardware (cuda/tensor_turns.cuh)",
@@ -90,6 +95,11 @@ static const char *tile_type(Emitter *e, const Kernel *kernel, int warp) {
     if (on_tensor_cores(kernel))
         return arena_printf(e->arena, "TensorTile<%d, %d, %d, %d, %d, %d, %s>", tile->m, tile->n, tile->k,
                             tile->warps_m, tile->warps_n, tile->stages, math_info[kernel->math].element);
+    if (tile->squares) {
+        Shape windows = sizes_shape(e->sizes, kernel->a.view);
+        return arena_printf(e->arena, "SquareTile<%s, %s>", shape_symbol(e->arena, &windows, 1),
+                            shape_symbol(e->arena, &windows, 2));
+    }
     const char *begins = warp ? arena_printf(e->arena, ", %d", warp) : "";
     return arena_printf(e->arena, "Tile<%d, %d, %d, %d, %d%s>", tile->m, tile->n, tile->k, tile->tm, tile->tn, begins);
 }
