@@ -83,8 +83,8 @@ typedef struct Tile {
     int slices;                   /* 256 * tm * tn / (m * n) */
     int warps_m, warps_n, stages; /* on tensor cores: how its 8 warps share the tile, panels under way; else 0 */
     bool turns;                   /* cuda/tensor_turns.cuh: blocks stay for many tiles */
-    bool few;                     /* cuda/tensor_few.cuh: all rows, as many slices of k as its columns leave warps for */
-    bool squares;                 /* cuda/winograd.cuh: of windows of 3 x 3 taps, squares of 2 x 2 outputs */
+    bool few;     /* cuda/tensor_few.cuh: all rows, as many slices of k as its columns leave warps for */
+    bool squares; /* cuda/winograd.cuh: of windows of 3 x 3 taps, squares of 2 x 2 outputs */
 } Tile;
 
 /* How threads share the sum of what windows of images see, each channel by itself (cuda/patch.cuh): each has patches of
