@@ -53,7 +53,7 @@ static int64_t window_steps(const MtcSession *session, int64_t epoch) {
 }
 
 /* Rows of a window that begins with that step: those of the last step of an epoch may be fewer. */
-static int64_t rows_from(const MtcSession *session, int64_t epoch, int64_t step) {
+static int64_t rows_of_window(const MtcSession *session, int64_t epoch, int64_t step) {
     const MtcFeed *feed = session->feed;
     const FeedShare share = share_of(session, epoch);
     const int64_t most = window_steps(session, epoch), left = feed->steps - step;
@@ -122,7 +122,7 @@ static const char *upload_window(MtcSession *session, FeedWindow *window, int64_
 
 static const char *fill_window(MtcSession *session, FeedWindow *window, int64_t epoch, int64_t index) {
     const int64_t first = index * window_steps(session, epoch);
-    GatherJob job = {session, window, share_of(session, epoch), first, rows_from(session, epoch, first), 0, false};
+    GatherJob job = {session, window, share_of(session, epoch), first, rows_of_window(session, epoch, first), 0, false};
     const char *error = mtc_event_wait(window->copied); /* its host memory is free */
     if (epoch != IN_ORDER)
         job.key = mtc_shuffle_key(session->seed, (uint64_t)epoch);
