@@ -89,8 +89,7 @@ template <class First> struct InTurns : First {
     static constexpr bool in_turns = true;
 };
 
-/* The launch of a product of which a thread has many sums. What nvcc finds out before a loop over tiles takes registers that the sums need:
- * where there are none left, they lie in banks that cannot be read at the same time. */
+/* The launch of a product of which a thread has many sums. What nvcc finds out before a loop over tiles takes registers that the sums need. */
 template <class First> struct OfSums : First {
     using Kernel = OfSums;
     static constexpr bool one_tile = true;

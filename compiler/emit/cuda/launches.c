@@ -290,12 +290,10 @@ static bool are_shared_by_two(const Emitter *e, const Launch *launch) {
     return !program_is_persistent(e, launch->program);
 }
 
-/* Of a product on CUDA cores, whose threads have half of their registers or more for sums. */
-static bool has_many_sums(const Emitter *e, const Launch *launch) {
-    enum { MANY = 32 };
+/* Of a product by squares of outputs, whose threads have half of their registers for sums. */
+static bool has_squares(const Launch *launch) {
     const Kernel *kernel = launch->kernels.kernels.at[0];
-    return launch->kernels.kernels.count == 1 && kernel->cls == KERNEL_CONTRACT && !kernel->tile.warps_m &&
-           kernel->tile.tm * kernel->tile.tn >= MANY && !program_is_persistent(e, launch->program);
+    return launch->kernels.kernels.count == 1 && kernel->cls == KERNEL_CONTRACT && kernel->tile.squares;
 }
 
 /* What its type is within: "InTurns<"; "": nothing. */
@@ -304,7 +302,7 @@ static const char *wrapper(Emitter *e, const Launch *launch) {
     const Kernel *first = launch->kernels.kernels.at[0];
     if (in_cluster(e, first))
         return arena_printf(e->arena, "InCluster<%d, ", first->cluster);
-    if (has_many_sums(e, launch))
+    if (has_squares(launch))
         return "OfSums<";
     return in_turns(e, launch)            ? "InTurns<"
            : are_shared_by_two(e, launch) ? "Sharing<2, "
