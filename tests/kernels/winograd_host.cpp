@@ -24,14 +24,19 @@ static float __uint_as_float(unsigned bits) {
     memcpy(&number, &bits, sizeof number);
     return number;
 }
+static unsigned __float_as_uint(float number) {
+    unsigned bits;
+    memcpy(&bits, &number, sizeof bits);
+    return bits;
+}
+static int __float_as_int(float number) {
+    return (int)__float_as_uint(number);
+}
 static unsigned __byte_perm(unsigned, unsigned, unsigned) {
     abort();
 }
 struct Narrow {
     unsigned short bits;
-};
-struct tf32 {
-    float value;
 };
 static float to_float(Narrow) {
     abort();
@@ -57,6 +62,8 @@ template <int N, class T> void store_pack(T *to, const Pack<T, N> &pack) {
     *(Pack<T, N> *)to = pack;
 }
 
+#include "cuda/integer.cuh"
+#include "cuda/tf32.cuh"
 #include "cuda/winograd.cuh"
 
 struct Error {
