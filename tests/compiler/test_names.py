@@ -163,6 +163,19 @@ def test_names_of_a_cuda_program(cuda_takes):
     cuda_takes(model(names.split()))
 
 
+def test_types_and_constants_of_the_cuda_library(mtc, tmp_path):
+    """No kernel has the name of one: C++ would take it for another declaration, where functions may have one name."""
+    library = "".join(path.read_text() for path in [ROOT / "kernels_lib/shared.h", *(ROOT / "kernels_lib/cuda").glob("*.cuh")])
+    types = re.findall(r"^(?:template <.*> *)?(?:struct|class|enum|using) ([A-Za-z]\w*)", library, re.M)
+    constants = re.findall(r"^(?:template <.*> *)?(?:static |inline )*constexpr \w+ ([a-z]\w*)(?:<.*>)? =", library, re.M)
+    names = free_of(mtc, sorted({*types, *constants}), tmp_path)
+    assert len(names) > 150 and {"Pack", "Integer", "SquareTile", "OfSums", "tf32x3", "is_tensor", "has_squares"} <= set(names)
+    (tmp_path / "m.mt").write_text(model(names))
+    source = mtc(tmp_path / "m.mt", "--target", "cuda", "--emit=cu").stdout
+    declared = re.findall(r"^(?:static __device__ void|struct|template <.*> struct|using) (\w+)", source, re.M)
+    assert len(declared) > len(names) and not set(declared) & set(names)
+
+
 def test_a_value_called_like_what_a_kernel_is_given(mtc, tmp_path):
     """Equations say the name; the kernel has no parameter that it does not use."""
     path = tmp_path / "m.mt"

@@ -185,7 +185,7 @@ static const char *gathered_text(Body *kernel, const Node *value, const Node *fi
 
 /* Writes "using Rows = Axis<CONV1_ROWS, 3, 1, 1, 1, 1>;"; returns the name. */
 const char *write_axis(Body *kernel, const char *wanted, const Shape *windows, const Sweep *sweep, int axis) {
-    const char *name = names_claim(&kernel->names, wanted);
+    const char *name = names_claim_type(&kernel->names, wanted);
     write_line(kernel->out, "using %s = Axis<%s, %s, %lld, %lld, %lld, %lld>;", name,
                shape_symbol(kernel->e->arena, windows, axis), shape_symbol(kernel->e->arena, windows, 2 + axis),
                (long long)sweep->stride, (long long)sweep->dilation, (long long)sweep->pad, (long long)sweep->spread);

@@ -2,6 +2,8 @@
  * name. And the parameters of the functions that call kernels, which would hide one. */
 #include "emit/text/names.h"
 
+#include <ctype.h>
+
 /* Each with f and l behind it, too. */
 static const char mathematics[] = "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh drem erf erfc "
                                   "exp exp2 expm1 fabs fdim finite floor "
@@ -77,16 +79,20 @@ bool defined_in_c(const char *name) {
 static const char vector_types[] = "char uchar short ushort int uint long ulong longlong ulonglong float double";
 /* And what kernels call of the library: a local of the name would hide it. */
 static const char cuda_words[] =
-    "std cuda threadIdx blockIdx blockDim gridDim warpSize dim3 half bfloat16 float16 uint ushort ulong Column Half "
-    "Pack "
-    "Warp Patch Patches Walkers fill_pack load_pack store_pack hold_row row_memory preloaded preloaded_early "
-    "of_columns "
-    "vectorized matmul_turns rows_from sum_taps sum_terms sum_outputs both_images";
+    "std cuda threadIdx blockIdx blockDim gridDim warpSize dim3 half bfloat16 float16 tf32 tf32x3 uint ushort ulong "
+    "fill_pack load_pack store_pack hold_row row_memory preloaded preloaded_early of_columns vectorized matmul_turns "
+    "rows_from sum_taps sum_terms sum_outputs both_images terms_of shared_bytes_of is_integer is_early is_in_terms "
+    "has_few_rows has_squares attends_on_tensor_cores ring_bytes log2_e";
+
+/* Types of the library, and no others of its words, begin with a capital and go on without: Pack, TensorTile. */
+static bool is_type_of_library(const char *name) {
+    return isupper((unsigned char)name[0]) && islower((unsigned char)name[1]);
+}
 
 bool defined_in_cuda(const char *name) {
     static const char *const suffixes[] = {"_tiles", "_shared_bytes", "_row_floats", "_wanted_bytes"}; /* of a kernel */
     size_t length = strlen(name);
-    if (strncmp(name, "team_", strlen("team_")) == 0)
+    if (strncmp(name, "team_", strlen("team_")) == 0 || is_type_of_library(name))
         return true;
     for (size_t k = 0; k < sizeof suffixes / sizeof *suffixes; k++)
         if (length > strlen(suffixes[k]) && strcmp(name + length - strlen(suffixes[k]), suffixes[k]) == 0)

@@ -25,7 +25,7 @@ static const char reserved[] =
     "train_ends eval_ends measure_ends decode_ends TRAIN_PHASES EVAL_PHASES MEASURE_PHASES DECODE_PHASES "
     "TRAIN_SHARED EVAL_SHARED MEASURE_SHARED begin_at at_place Places EvenRows MATMUL_ROWS "
     "MATMUL_COLUMNS "
-    "math_errhandling Axis Product Tile TensorTile TurnTile FewTile "
+    "math_errhandling Axis Product Tile TensorTile TurnTile "
     "folds_of width_of is_tensor takes_turns is_resident MtcRun decode draw_tokens token_graphs Decode";
 
 bool has_word(const char *text, const char *word) {
@@ -79,15 +79,18 @@ void names_take(Names *names, const char *name) {
         VEC_PUSH(names->arena, names->ever, name);
 }
 
-/* Headers own whole prefixes, "mem" and "str": a number behind the name would not do. */
-static const char *claim(Names *names, const char *wanted) {
-    if (names->defined && names->defined(wanted))
-        wanted = arena_printf(names->arena, "v_%s", wanted);
+const char *names_claim_type(Names *names, const char *wanted) {
     const char *name = wanted;
     for (int k = 2; is_taken(names, name); k++)
         name = arena_printf(names->arena, "%s_%d", wanted, k);
     names_take(names, name);
     return name;
+}
+
+/* Headers own whole prefixes, "mem" and "str": a number behind the name would not do. */
+static const char *claim(Names *names, const char *wanted) {
+    bool defined = names->defined && names->defined(wanted);
+    return names_claim_type(names, defined ? arena_printf(names->arena, "v_%s", wanted) : wanted);
 }
 
 const char *names_upper(Arena *arena, const char *name) {

@@ -21,6 +21,8 @@ typedef struct Names {
 /* `wanted` as an identifier that nothing else in the scope has: "h.weight" gives "h_weight", then "h_weight_2". It
  * has a small letter: "H" gives "h". */
 const char *names_claim(Names *names, const char *wanted);
+/* That of a type which emission names, whatever types there are elsewhere. */
+const char *names_claim_type(Names *names, const char *wanted);
 /* The same in capitals, for an enumeration constant. */
 const char *names_claim_constant(Names *names, const char *wanted);
 /* A name that was claimed in a scope inside of this one stands for something of this one. */
