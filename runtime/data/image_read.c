@@ -137,11 +137,9 @@ static void decode_range(DecodeJob *job, int64_t begin, int64_t end) {
 
 /* Each rank decodes a part, unless it has all, and gets the others'. Where a file is wrong, each decodes all, and finds what one would. */
 static int decode_shares(MtcFault *fault, DecodeJob *job, bool kept) {
-    const int rank = mtc_rank(), ranks = mtc_rank_count();
-    int64_t *begin = (int64_t *)mtc_memory(NULL, ((size_t)ranks + 1) * sizeof *begin);
+    const int rank = mtc_rank();
+    int64_t *begin = mtc_ranks_deal(job->files->count);
     bool good = false;
-    for (int r = 0; r <= ranks; r++)
-        begin[r] = job->files->count * r / ranks;
     if (!kept)
         decode_range(job, begin[rank], begin[rank + 1]);
     int code = mtc_ranks_all(fault, !job->bad.count, &good);

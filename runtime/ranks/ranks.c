@@ -300,6 +300,17 @@ int mtc_ranks_all(MtcFault *fault, bool own, bool *all) {
     return code;
 }
 
+int64_t mtc_ranks_first(int64_t count, int r) {
+    return count * r / joined.count;
+}
+
+int64_t *mtc_ranks_deal(int64_t count) {
+    int64_t *begin = (int64_t *)mtc_memory(NULL, ((size_t)joined.count + 1) * sizeof *begin);
+    for (int r = 0; r <= joined.count; r++)
+        begin[r] = mtc_ranks_first(count, r);
+    return begin;
+}
+
 /* In a ring: what came from the neighbour before goes on to the one behind. */
 int mtc_ranks_gather(MtcFault *fault, void *values, size_t size, const int64_t *begin) {
     const int count = joined.count, next = (joined.rank + 1) % count, before = (joined.rank + count - 1) % count;

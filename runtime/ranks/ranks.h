@@ -69,6 +69,10 @@ int mtc_ranks_each(MtcFault *fault, const void *own, size_t bytes, void *all);
 int mtc_ranks_all(MtcFault *fault, bool own, bool *all);
 /* What rank 0 has, for all. `patient`: rank 0 may have been busy with something of its own. */
 int mtc_ranks_share(MtcFault *fault, void *values, size_t bytes, bool patient);
+/* Of `count` that are dealt out, the first that is rank r's: each has neighbours, as many as the others, or one more. */
+int64_t mtc_ranks_first(int64_t count, int r);
+/* That of each rank, and of the one behind the last; the caller's to free. */
+int64_t *mtc_ranks_deal(int64_t count);
 /* Elements begin[r] .. begin[r + 1] - 1, of `size` bytes each, are rank r's; all get those of all. */
 int mtc_ranks_gather(MtcFault *fault, void *values, size_t size, const int64_t *begin);
 /* For messages: steps that are done. */

@@ -42,15 +42,10 @@ static const char *end_piece(Pace *pace) {
     return error;
 }
 
-/* Each rank has neighbouring batches, as many as the others, or one more. */
-static int64_t first_batch(const MtcSession *session, const MtcData *data, int rank) {
-    return mtc_batches(session, data) * rank / mtc_rank_count();
-}
-
 static const char *enqueue_batches(MtcSession *session, const MtcRun *run, const MtcData *data, Pace *pace,
                                    bool *whole) {
-    const int64_t batch = session->model->batch, begin = first_batch(session, data, mtc_rank());
-    const int64_t end = first_batch(session, data, mtc_rank() + 1);
+    const int64_t batch = session->model->batch, batches = mtc_batches(session, data);
+    const int64_t begin = mtc_ranks_first(batches, mtc_rank()), end = mtc_ranks_first(batches, mtc_rank() + 1);
     const char *error = NULL;
     for (int64_t b = begin; b < end && *whole && !error; b++) {
         const int64_t first = b * batch, left = data->examples - first, rows = left < batch ? left : batch;
@@ -84,9 +79,7 @@ static int gather_evaluation(MtcSession *session, const MtcData *data, double *r
     const int count = mtc_rank_count();
     if (count == 1)
         return 0;
-    int64_t *begin = (int64_t *)mtc_memory(NULL, ((size_t)count + 1) * sizeof *begin);
-    for (int rank = 0; rank <= count; rank++)
-        begin[rank] = first_batch(session, data, rank);
+    int64_t *begin = mtc_ranks_deal(mtc_batches(session, data));
     int code =
         mtc_ranks_gather(&session->fault, rows, (size_t)mtc_report_columns(session->model) * sizeof *rows, begin);
     for (int rank = 0; rank <= count; rank++) {

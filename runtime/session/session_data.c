@@ -276,23 +276,15 @@ static int read_piece(MtcSession *session, void *user, void *bytes, size_t from,
     return 0;
 }
 
-/* Those of each rank: begin[rank] .. begin[rank + 1] - 1. */
-static void deal_pieces(int64_t pieces, int64_t *begin) {
-    for (int rank = 0; rank <= mtc_rank_count(); rank++)
-        begin[rank] = pieces * rank / mtc_rank_count();
-}
-
 /* Of tokens that a feed takes from the file when they are needed: each rank looks at a part. */
 static int look_at_tokens(MtcSession *session, TokenReading *reading, size_t bytes) {
     char *piece = (char *)malloc(MTC_PIECE);
-    int64_t *begin = (int64_t *)mtc_memory(NULL, ((size_t)mtc_rank_count() + 1) * sizeof *begin);
-    deal_pieces(session->pieces_hashed, begin);
+    const int64_t end = mtc_ranks_first(session->pieces_hashed, mtc_rank() + 1);
     int code = piece ? 0 : mtc_no_memory(&session->fault, MTC_PIECE, session->model->field->name);
-    for (int64_t i = begin[mtc_rank()]; i < begin[mtc_rank() + 1] && !code; i++) {
+    for (int64_t i = mtc_ranks_first(session->pieces_hashed, mtc_rank()); i < end && !code; i++) {
         const size_t from = (size_t)i * MTC_PIECE, left = bytes - from;
         code = read_piece(session, reading, piece, from, left < MTC_PIECE ? left : MTC_PIECE);
     }
-    free(begin);
     free(piece);
     return code;
 }
@@ -307,8 +299,7 @@ static void hash_pieces(MtcSession *session) {
 int mtc_share_train_hash(MtcSession *session) {
     if (!session->piece_hash || mtc_rank_count() == 1)
         return 0;
-    int64_t *begin = (int64_t *)mtc_memory(NULL, ((size_t)mtc_rank_count() + 1) * sizeof *begin);
-    deal_pieces(session->pieces_hashed, begin);
+    int64_t *begin = mtc_ranks_deal(session->pieces_hashed);
     const int code = mtc_ranks_gather(&session->fault, session->piece_hash, sizeof *session->piece_hash, begin);
     free(begin);
     hash_pieces(session);
