@@ -124,10 +124,10 @@ static Cost thin_cost(const Kernel *kernel, const Tile *tile, const Machine *mac
 
 /* Cycles: as measured with warp-group instructions on an H200, a multiprocessor's multiply-adds of bf16 in a cycle grow with
  * the use that a tile makes of what it copies, 1060 of 128 x 256 and 540 of 128 x 64; of tf32 half as many, of two terms
- * a sixth, of integers twice as many. Filling the pipeline and the epilogue are not overlapped, but where tiles are worked on in turns; there two
- * blocks share what they copy, as if their tiles were one, and slices, whose sums are stored as they are, come to 1300: the
- * gradients of GPT-2's and Llama's weights, 615 to 663 TFLOP/s. What feeds them is as fast on other machines, whose tensor
- * cores may be slower. */
+ * a sixth, of integers twice as many. Filling the pipeline and the epilogue are not overlapped, but where tiles are worked
+ * on in turns; there two blocks share what they copy, as if their tiles were one, and slices, whose sums are stored as they
+ * are, come to 1300: the gradients of GPT-2's and Llama's weights, 615 to 663 TFLOP/s. What feeds them is as fast on other
+ * machines, whose tensor cores may be slower. */
 static Cost tensor_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     double depth = (double)(divide_up(kernel->k, tile->k) * tile->k), outputs = (double)tile->m * tile->n;
     if (tile->turns)
