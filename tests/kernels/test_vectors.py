@@ -230,7 +230,7 @@ def test_packs_are_rounded_as_they_are_stored(mtc, tmp_path):
     lanes = re.findall(r"for \(int v = 0; v < 8; v\+\+\).*?\n        [^ ]", text, re.S)
     assert len(lanes) > 3 and not any("to_bf16(" in loop for loop in lanes)
     assert re.search(r"store_pack\(t\.\w+ \+ i \* \w+ \+ j, to_bf16\(\w+\)\);", text)
-    again = re.search(r"float (\w+) = round_bf16\(sum\[v\] \+ ahead", text)[1]
+    again = re.search(r"float (\w+) = round_bf16\(sum\[v\] \+ column", text)[1]
     assert re.search(rf"\[v\] = {again};", text) and "to_float(to_bf16(" not in text
 
 
