@@ -164,6 +164,26 @@ static Pieces pieces_of(int rank, int64_t count) {
     return pieces;
 }
 
+static size_t slice_bytes(int64_t count, int64_t at, int64_t slice, size_t size) {
+    const int64_t left = count - at;
+    return left <= 0 ? 0 : (size_t)(left < slice ? left : slice) * size;
+}
+
+/* Gives the other rank `out` values, and adds the `in` that it has for this one, as many at a time as there is room for. */
+static int exchange_and_add(MtcFault *fault, const MtcAdding *sums, int other, const char *given, int64_t out,
+                            char *kept, int64_t in, size_t size) {
+    const int64_t slice = (int64_t)(sums->room / size);
+    int code = 0;
+    for (int64_t at = 0; (at < out || at < in) && !code; at += slice) {
+        const size_t sent = slice_bytes(out, at, slice, size), came = slice_bytes(in, at, slice, size);
+        const size_t from = (size_t)at * size;
+        code = sums->exchange(fault, other, sent ? given + from : NULL, sent, other, sums->scratch, came);
+        if (!code && came)
+            code = sums->add(fault, sums->user, kept + from, sums->scratch, (int64_t)(came / size));
+    }
+    return code;
+}
+
 static int add_pieces(MtcFault *fault, const MtcAdding *sums, char *values, int64_t count, size_t size) {
     const Pieces pieces = pieces_of(joined.rank, count);
     int code = 0;
@@ -171,11 +191,8 @@ static int add_pieces(MtcFault *fault, const MtcAdding *sums, char *values, int6
         const int64_t kept = pieces.begin[turn + 1], end = pieces.end[turn + 1];
         const int64_t given = kept > pieces.begin[turn] ? pieces.begin[turn] : end;
         const int64_t out = pieces.end[turn] - pieces.begin[turn] - (end - kept);
-        const int other = joined.rank ^ (1 << turn);
-        code = sums->exchange(fault, other, values + (size_t)given * size, (size_t)out * size, other, sums->scratch,
-                              (size_t)(end - kept) * size);
-        if (!code)
-            code = sums->add(fault, sums->user, values + (size_t)kept * size, sums->scratch, end - kept);
+        code = exchange_and_add(fault, sums, joined.rank ^ (1 << turn), values + (size_t)given * size, out,
+                                values + (size_t)kept * size, end - kept, size);
     }
     return code;
 }
@@ -196,17 +213,14 @@ static int share_pieces(MtcFault *fault, const MtcAdding *sums, char *values, in
 
 /* Ranks beyond the largest power of two give their values to another one, and get the sum of it. */
 int mtc_ranks_add_by(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size) {
-    const size_t bytes = (size_t)count * size;
     const int tree = ranks_of_tree(), beyond = joined.count - tree;
     int code = 0;
     if (joined.count == 1 || count == 0)
         return 0;
     if (joined.rank >= tree)
-        return sums->exchange(fault, joined.rank - tree, values, bytes, joined.rank - tree, NULL, 0);
+        return exchange_and_add(fault, sums, joined.rank - tree, (const char *)values, count, NULL, 0, size);
     if (joined.rank < beyond)
-        code = sums->exchange(fault, 0, NULL, 0, joined.rank + tree, sums->scratch, bytes);
-    if (joined.rank < beyond && !code)
-        code = sums->add(fault, sums->user, values, sums->scratch, count);
+        code = exchange_and_add(fault, sums, joined.rank + tree, NULL, 0, (char *)values, count, size);
     return code ? code : add_pieces(fault, sums, (char *)values, count, size);
 }
 
@@ -253,7 +267,8 @@ int mtc_ranks_collect(MtcFault *fault, void *values, int64_t count, size_t size)
 }
 
 MtcAdding mtc_ranks_host_adding(size_t bytes, bool doubles) {
-    return (MtcAdding){exchange_host, doubles ? add_doubles : add_floats, NULL, scratch_of(bytes)};
+    const size_t most = (size_t)1 << 22, room = bytes < most ? bytes : most;
+    return (MtcAdding){exchange_host, doubles ? add_doubles : add_floats, NULL, scratch_of(room), room};
 }
 
 int mtc_ranks_sum(MtcFault *fault, void *values, int64_t count, bool doubles) {

@@ -37,13 +37,14 @@ int mtc_ranks_agree(MtcFault *fault, const MtcAgreed *agreed, int count);
 /* Adds up, along a tree of neighbours: (0 + 1) + (2 + 3). All get the same bits. */
 int mtc_ranks_sum(MtcFault *fault, void *values, int64_t count, bool doubles);
 /* How values lie that are added up: to whom they go at once with what comes, and how one is added to another. Each returns 0, or the
- * code of its fault. `scratch`: room for as many bytes as the values have. */
+ * code of its fault. `scratch`: for what comes, so many bytes at a time. */
 typedef struct MtcAdding {
     int (*exchange)(MtcFault *fault, int to, const void *send, size_t send_bytes, int from, void *receive,
                     size_t receive_bytes);
     int (*add)(MtcFault *fault, void *user, void *to, const void *from, int64_t count);
     void *user;
     char *scratch;
+    size_t room; /* of it, whole numbers */
 } MtcAdding;
 /* The same, wherever they lie: `size` bytes each. */
 int mtc_ranks_sum_by(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size);
@@ -53,7 +54,7 @@ int mtc_ranks_sum_by(MtcFault *fault, const MtcAdding *sums, void *values, int64
 int mtc_ranks_add_by(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size);
 int mtc_ranks_share_by(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size);
 void mtc_ranks_piece(int64_t count, int64_t *begin, int64_t *end);
-/* Of values in host memory, with room for so many bytes: until the next call that adds up. */
+/* Of values in host memory, of so many bytes: until the next call that adds up. */
 MtcAdding mtc_ranks_host_adding(size_t bytes, bool doubles);
 /* Rank 0 gets the pieces of all others at their places in `values`; those of another one are its piece alone. */
 int mtc_ranks_collect(MtcFault *fault, void *values, int64_t count, size_t size);

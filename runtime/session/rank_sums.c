@@ -38,8 +38,14 @@ int mtc_rank_devices(MtcSession *session, int *devices) {
     return code;
 }
 
+static size_t scratch_bytes(const MtcModel *model) {
+    const size_t most = (size_t)1 << 26;
+    return model->sums_bytes < most ? model->sums_bytes : most;
+}
+
 static int reserve_for_nccl(MtcSession *session, MtcRankSums *ranks) {
-    int code = mtc_session_alloc(session, (void **)&ranks->scratch, session->model->sums_bytes, "sums of other ranks");
+    int code =
+        mtc_session_alloc(session, (void **)&ranks->scratch, scratch_bytes(session->model), "sums of other ranks");
     if (code)
         return code;
     const char *error = mtc_event_new(&ranks->added);
@@ -101,7 +107,7 @@ void mtc_rank_sums_free(MtcSession *session, MtcRankSums *ranks) {
     if (ranks->staged)
         mtc_host_free(ranks->staged);
     if (ranks->scratch)
-        mtc_session_free(session, ranks->scratch, session->model->sums_bytes);
+        mtc_session_free(session, ranks->scratch, scratch_bytes(session->model));
     mtc_event_free(ranks->added);
     mtc_event_free(ranks->summed);
     free(ranks);
@@ -165,7 +171,8 @@ const char *mtc_await_rank_sums(MtcSession *session, MtcRankSums *ranks) {
 static const char *work_by_nccl(MtcSession *session, const RankWork *work, MtcRankSums *ranks, char *values,
                                 size_t bytes) {
     const MtcModel *model = session->model;
-    const MtcAdding adding = {mtc_nccl_exchange, add_on_device, (void *)(uintptr_t)model, ranks->scratch};
+    const MtcAdding adding = {mtc_nccl_exchange, add_on_device, (void *)(uintptr_t)model, ranks->scratch,
+                              scratch_bytes(model)};
     const size_t size = mtc_real_bytes(session->model);
     const bool begins = !work->takes_piece; /* the step's first */
     const char *error = begins ? mtc_await_rank_sums(session, ranks) : NULL;

@@ -9,10 +9,11 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from conftest import ROOT
 from test_checkpoint import load_tool
-from test_shards import MODELS, folder  # noqa: F401: a fixture
+from test_shards import MODELS, folder, values  # noqa: F401: a fixture
 
 pytestmark = pytest.mark.quick
 STEPS, UNAVAILABLE, RANK_LOST = 12, 69, 80
@@ -103,6 +104,19 @@ def test_models_train_alike_on_any_number(compile_model, tmp_path, name, data, f
         assert not any(codes), told
         saved.append((tmp_path / "w").read_bytes())
     assert saved[0] == saved[1] == saved[3] != saved[2]
+
+
+@pytest.mark.parametrize("count, shards, flags", [(2, 2, []), (3, 6, ["--batch", 12])])
+def test_sums_that_take_several_turns(compile_model, folder, count, shards, flags):  # noqa: F811
+    """What comes is added 4 MB at a time."""
+    program = compile_model(MODELS["lookup"].replace("weight([5, 192])", "slice(weight([13000, 192]), 0, 0, 5)"), "--shards", shards, *flags)
+    saved = []
+    for processes in 1, count:
+        codes, _, told = ended(begun(program, folder, processes, "--limit-steps", 2, "--save", "w", "--quiet"))
+        assert not any(codes), told
+        saved.append(values((folder / "w").read_bytes()))
+    assert all(np.allclose(saved[0][name], saved[1][name], rtol=1e-5, atol=1e-7) for name in saved[0])
+    assert count == 3 or all(np.array_equal(saved[0][name], saved[1][name]) for name in saved[0])
 
 
 def test_strangers_are_not_listened_to(compile_model, folder):  # noqa: F811
