@@ -61,6 +61,11 @@ void mtc_device_free(void *memory);
 const char *mtc_host_alloc(void **memory, size_t bytes);
 void mtc_host_free(void *memory);
 
+/* Whether the device may work for ever, as one does that waits for a rank that was lost. Nobody waits for it then: what would, giving memory
+ * back too, does nothing, and what the process holds goes with it. */
+void mtc_device_abandon(bool abandoned);
+bool mtc_device_abandoned(void);
+
 /* The device's memory as the host reads and writes it; NULL: by copies alone. */
 void *mtc_host_view(void *device);
 

@@ -133,6 +133,15 @@ const char *mtc_device_alloc(void **memory, size_t bytes) {
     return posix_memalign(memory, 4096, bytes ? bytes : 1) == 0 ? NULL : "out of memory";
 }
 
+/* Work of a host ends with the call that asks for it. */
+void mtc_device_abandon(bool abandoned) {
+    (void)abandoned;
+}
+
+bool mtc_device_abandoned(void) {
+    return false;
+}
+
 void mtc_device_free(void *memory) {
     free(memory);
 }

@@ -180,8 +180,20 @@ const char *mtc_device_alloc(void **memory, size_t bytes) {
     return cuda_text(cudaMalloc(memory, bytes ? bytes : 1));
 }
 
+static bool abandoned;
+
+void mtc_device_abandon(bool now) {
+    abandoned = now;
+}
+
+bool mtc_device_abandoned(void) {
+    return abandoned;
+}
+
+/* CUDA gives no memory back before the work under way has ended, which may need it. */
 void mtc_device_free(void *memory) {
-    cudaFree(memory);
+    if (!abandoned)
+        cudaFree(memory);
 }
 
 const char *mtc_host_alloc(void **memory, size_t bytes) {
@@ -189,7 +201,8 @@ const char *mtc_host_alloc(void **memory, size_t bytes) {
 }
 
 void mtc_host_free(void *memory) {
-    cudaFreeHost(memory);
+    if (!abandoned)
+        cudaFreeHost(memory);
 }
 
 void *mtc_host_view(void *device) {
@@ -236,7 +249,7 @@ const char *mtc_zero(void *device, size_t bytes) {
 }
 
 const char *mtc_synchronize(void) {
-    return cuda_text(cudaStreamSynchronize(0));
+    return abandoned ? "its work was given up" : cuda_text(cudaStreamSynchronize(0));
 }
 
 struct MtcEvent {

@@ -52,7 +52,7 @@ static int start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *
 }
 
 void mtc_leave_together(MtcSession *session, int code) {
-    if (mtc_nccl_lost())
+    if (mtc_device_abandoned())
         return;
     mtc_nccl_leave(code != 0);
     mtc_destroy(session);

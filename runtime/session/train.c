@@ -1,6 +1,5 @@
 #include "session/train.h"
 
-#include "ranks/nccl.h"
 #include "ranks/ranks.h"
 #include "session/evaluate.h"
 #include "session/feed.h"
@@ -458,8 +457,7 @@ int mtc_train_run(MtcSession *session, MtcTraining *training) {
         }
     }
     if (code && trainer) {
-        if (!mtc_nccl_lost())
-            mtc_synchronize();
+        mtc_synchronize();
         trainer->finished = trainer->enqueued;
         trainer->held = false;
     }
