@@ -96,13 +96,20 @@ def train(program, images, folder, *flags):
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_first_losses_are_those_of_the_cpu(precision, compile_model, images, tmp_path):
-    """At a small rate: where rounding takes a ReLU's input across 0, a gradient differs, and the losses after it by the rate
-    times that. In fp32 with the CPU's in float64: rounded as this CPU rounds, with fused multiply-adds or without, its own cross."""
+    """Of seven seeds, at a small rate. Where rounding takes a ReLU's input across 0, a gradient differs, and the losses after it by
+    the rate times that: of any sound way to round, the CPU's in float32 too, it happens to a seed or three within six steps, and
+    what is wrong happens to all. In fp32 beside the CPU's in float64."""
     exact = ["--real", "f64"] if precision == "fp32" else []
-    found = [train(compile_model(NETWORK, "--precision", precision, *flags, target=target), images, tmp_path / target,
-                   "--limit-steps", 6, "--rate", 0.002)[0] for target, flags in (("cuda", []), ("cpu", exact))]
-    assert len(found[0]) == 6
-    assert found[0] == pytest.approx(found[1], rel=PRECISIONS[precision])
+    programs = {target: compile_model(NETWORK, "--precision", precision, *flags, target=target)
+                for target, flags in (("cuda", []), ("cpu", exact))}
+    apart = []
+    for seed in range(7):
+        ours, theirs = (np.array(train(program, images, tmp_path / target, "--limit-steps", 6, "--rate", 0.002, "--seed", seed)[0])
+                        for target, program in programs.items())
+        assert len(ours) == len(theirs) == 6
+        apart.append(np.abs(ours / theirs - 1).max())
+    assert np.median(apart) <= PRECISIONS[precision], apart
+    assert max(apart) <= max(2 * PRECISIONS[precision], 1e-3), apart
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
