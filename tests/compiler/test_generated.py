@@ -56,6 +56,13 @@ def test_c_compiles_without_warnings(path):
     run("cc", "-std=gnu11", "-fopenmp", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *INCLUDES, path)
 
 
+@pytest.mark.parametrize("model", ["cnn", "char_gpt"])
+def test_c_of_integers_compiles_without_warnings(model, mtc, tmp_path):
+    """Its step trains nothing."""
+    (tmp_path / "m.c").write_text(mtc("--emit=c", "--precision", "int8", f"models/{model}.mt").stdout)
+    run("cc", "-std=gnu11", "-fopenmp", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *INCLUDES, tmp_path / "m.c")
+
+
 CUDA = [path for path in SOURCES if path.suffix == ".cu"]
 
 

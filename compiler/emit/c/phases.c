@@ -73,12 +73,13 @@ static void write_choice_of(Emitter *e, const Phase *step, const RowTable *rows,
     write_fold(folds, &lines, out);
 }
 
-/* Updates by a rate that is the same in all steps do not. */
-static bool read_the_batch(const Emitter *e, const Phase *kernels) {
+/* Updates by a rate that is the same in all steps do not read the batch, the step of a model that trains nothing no tensors. */
+static void write_unused(const Emitter *e, const Phase *kernels, KernelParameter parameter, Writer *out) {
     bool read = false;
     for (int k = 0; k < kernels->kernels.count; k++)
-        read |= written_function(e, kernels->kernels.at[k])->has[PARAMETER_BATCH];
-    return read;
+        read |= written_function(e, kernels->kernels.at[k])->has[parameter];
+    if (!read)
+        write_line(out, parameter == PARAMETER_BATCH ? "(void)batch;" : "(void)t;");
 }
 
 static void write_kernel_choice(Emitter *e, const Program *program, Writer *out) {
@@ -86,8 +87,8 @@ static void write_kernel_choice(Emitter *e, const Program *program, Writer *out)
     RowTable rows = calls_of(e, &step);
     const Folds folds = table_loops(&rows);
     write_open(out, "static void %s_kernel(const Tensors *t, const Batch *batch, int kernel) {", program->prefix);
-    if (!read_the_batch(e, &step))
-        write_line(out, "(void)batch;");
+    write_unused(e, &step, PARAMETER_TENSORS, out);
+    write_unused(e, &step, PARAMETER_BATCH, out);
     for (int f = 0, count; f < folds.count; f += count) {
         for (count = 1; f + count < folds.count && folds.at[f].times == 1 && folds.at[f + count].times == 1;)
             count++;
