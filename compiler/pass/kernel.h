@@ -69,7 +69,7 @@ typedef struct Operand {
     Node *buffer;       /* what is read: a leaf or a stored node; batch stride 0 if unbatched */
     Node *view;         /* WINDOW, FILTER: between the reshapes; or NULL */
     bool computed;      /* a map of the data field `buffer`, or windows of one, applied as it is loaded */
-    bool batched;       /* has the contraction's batch axes */
+    bool batched;       /* has a matrix for each of the contraction's batches, of which there are several */
     bool rounded;       /* to what tensor cores read, where it was made */
     bool lasts;         /* the buffer is made once for many runs */
     int64_t rows, cols; /* as stored */

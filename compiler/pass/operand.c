@@ -86,7 +86,7 @@ static Operand operand_of(Fusion *f, Node *contraction, int k) {
     Node *value = contraction->in[k];
     const Type *type = &value->type;
     Operand operand = {.value = value,
-                       .batched = type->rank > 2,
+                       .batched = type_extent(type, 0, type->rank - 2) > 1,
                        .rounded = is_rounded(value),
                        .rows = type->dim[type->rank - 2],
                        .cols = type->dim[type->rank - 1],

@@ -50,6 +50,26 @@ train {
 """
 
 
+# A matrix for each example, and one example: nothing goes from matrix to matrix.
+ALONE = """data {
+  train = npy("x", "y")
+  x : f32[24, 20]
+  y : class[10]
+}
+model {
+  h      = linear(x, 16)
+  scores = softmax(matmul(h, h, transpose_b = true) / 4)
+  logits = linear(mean(matmul(scores, h), axis = 0), 10)
+}
+train {
+  loss      = cross_entropy(logits, y)
+  predict   = logits
+  optimizer = sgd(0, momentum = 0.5)
+  batch     = 1
+}
+"""
+
+
 def check(where, *arguments):
     """That one network has no fault."""
     on_host = ["--on-host"] if where == "on the processor" else []
@@ -71,6 +91,13 @@ def test_gradients_of_the_largest_behind_a_norm(where, tmp_path):
     path = tmp_path / "largest.mt"
     path.write_text(LARGEST)
     check(where, "--precisions", "fp32", path)
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_products_of_one_example(where, tmp_path):
+    path = tmp_path / "alone.mt"
+    path.write_text(ALONE)
+    check(where, "--precisions", "fp32,bf16", path)
 
 
 def test_roots_are_what_they_are_everywhere(mtc, tmp_path):
