@@ -70,6 +70,25 @@ train {
 """
 
 
+# Few places for each channel: a team has the statistics of one, and the moving mean that they are measured from.
+STATISTICS = """data {
+  train = npy("x", "y")
+  x : f32[6, 4, 4]
+  y : class[10]
+}
+model {
+  h      = relu(batch_norm(conv2d(x, 6, 3, padding = 1, bias = false)))
+  logits = linear(flatten(h), 10)
+}
+train {
+  loss      = cross_entropy(logits, y)
+  predict   = logits
+  optimizer = sgd(0, momentum = 0.5)
+  batch     = 32
+}
+"""
+
+
 def check(where, *arguments):
     """That one network has no fault."""
     on_host = ["--on-host"] if where == "on the processor" else []
@@ -91,6 +110,14 @@ def test_gradients_of_the_largest_behind_a_norm(where, tmp_path):
     path = tmp_path / "largest.mt"
     path.write_text(LARGEST)
     check(where, "--precisions", "fp32", path)
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_statistics_are_written_when_all_have_read_them(where, tmp_path):
+    """On the processor one thread of a team goes on until all meet: it wrote the new mean before the others had read the old one."""
+    path = tmp_path / "statistics.mt"
+    path.write_text(STATISTICS)
+    check(where, "--precisions", "bf16", path)
 
 
 @pytest.mark.parametrize("where", WHERE)

@@ -89,6 +89,7 @@ struct Body {
     VEC(Known) known;
     VEC(RowVector) vectors;
     bool *written; /* by node: an equation above says what it is */
+    bool apart;    /* of a row: its threads have read something since they last met */
     bool divides;  /* a line says a remainder */
     Chains *
         chains; /* of `out`, which gets names for them at the end; NULL, outside of rows: they are written as they are */

@@ -362,6 +362,24 @@ static void write_reads_of_row(Body *row, const Reads *reads) {
     }
 }
 
+/* The one thread that writes could be ahead of others, which are still to read what lay there. */
+static bool overwrites_reads(const Body *row, const Outputs *outputs) {
+    const Kernel *kernel = row->kernel;
+    for (int k = 0; row->apart && k < outputs->count; k++)
+        for (int i = 0; outputs->at[k].written && i < kernel->loads.count; i++) {
+            const Buffer *read = plan_buffer(row->e->plan, kernel->loads.at[i]);
+            if (read && buffers_meet(read, outputs->at[k].written))
+                return true;
+        }
+    return false;
+}
+
+static void meet(Body *row) {
+    if (row->e->dialect->sync)
+        row->e->dialect->sync(row);
+    row->apart = false;
+}
+
 /* What happens once in a row: stores of its scalars. */
 static void write_once(Body *row, const Stage *stage) {
     Writer lines = writer_like(row->out);
@@ -373,6 +391,8 @@ static void write_once(Body *row, const Stage *stage) {
     once.steady_from = "";
     Index at = stage_index(row, stage, tree_number(row->e->arena, 0));
     Outputs outputs = stage_outputs(&once, stage, &at);
+    if (overwrites_reads(row, &outputs))
+        meet(row);
     introduce(row, stage);
     write_cases(&once, &outputs, NULL, "");
     write_reads_of_row(row, &reads);
@@ -427,10 +447,11 @@ static void write_loop_stage(Body *row, const Stage *stage) {
     if (!lone_product || !dialect->product(row, stage, extent))
         write_elements(row, stage, folds, extent);
     finish_folds(row, stage, folds);
+    row->apart = stage->reduces.count == 0; /* who folds meets */
     for (int k = 0; k < stage->vectors.count; k++)
         body_know_vector(row, stage->vectors.at[k], vector_name(row, stage->vectors.at[k]), stage->inner);
-    if (stage->vectors.count && dialect->sync)
-        dialect->sync(row);
+    if (stage->vectors.count)
+        meet(row);
 }
 
 static void claim_vectors(Body *row) {
