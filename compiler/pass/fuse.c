@@ -9,6 +9,7 @@
 enum {
     THIN_WEIGHT = 16384, /* elements of a weight matrix that a row reads whole */
     THIN_WORK = 4 << 20, /* ... times rows: what re-reading it from cache may cost */
+    THIN_TILE = 1 << 18, /* multiply-adds from which a processor's thread computes tiles, from registers */
     ROW_FLOATS = 4096,   /* that a row may keep for its products: 16 KB, of the 48 that a block has for sure */
     LONE_ROW = 4096,     /* elements that one block may handle alone */
     SHORT_ROW = 32,      /* elements: one for each lane of a warp */
@@ -99,13 +100,23 @@ static bool is_of_sequences(const Node *n) {
     return whole->type.rank == 3 && whole->type.batched && whole->type.dim[0] != n->type.dim[0];
 }
 
+static int64_t thin_work(const Node *n) {
+    return type_elements(&n->in[1]->type) * type_elements(&n->type) / n->type.dim[n->type.rank - 1];
+}
+
 bool product_is_thin(const Node *n) {
     const Type *a = &n->in[0]->type, *b = &n->in[1]->type;
     if (n->attr.ta || b->rank != 2 || b->batched || !a->batched || a->dtype != DT_F32 || is_swept(n->in[0]) ||
         is_of_sequences(n->in[0]))
         return false;
-    int64_t weight = type_elements(b), rows = type_elements(&n->type) / n->type.dim[n->type.rank - 1];
-    return weight <= THIN_WEIGHT && rows * weight <= THIN_WORK && b->dim[0] + b->dim[1] <= ROW_FLOATS;
+    return type_elements(b) <= THIN_WEIGHT && thin_work(n) <= THIN_WORK && b->dim[0] + b->dim[1] <= ROW_FLOATS;
+}
+
+/* A product with a kernel of its own, which computes it in tiles. */
+static bool has_tiles(const Fusion *f, const Node *n) {
+    if (n->op->cls != OP_CONTRACT || !product_is_thin(n))
+        return n->op->cls == OP_CONTRACT;
+    return !f->program->machine->blocks && thin_work(n) >= THIN_TILE;
 }
 
 /* Floats that the products of a row may keep in row-local memory. */
@@ -277,7 +288,7 @@ static bool may_lack_home(Fusion *f, Node *n) {
 static void place(Fusion *f, Node *n) {
     if (n->op->flags & OP_WIDENS || (n->after && n->op->cls == OP_MAP))
         return;
-    bool wide = n->op->cls == OP_CONTRACT && !product_is_thin(n);
+    bool wide = has_tiles(f, n);
     Kernel *latest = wide ? NULL : latest_producer(f, n);
     if (!latest && may_lack_home(f, n) && !f->lasts[n->id])
         return;

@@ -52,6 +52,13 @@ def test_classifier_and_its_gradient_are_one_kernel(mtc):
     assert "loss_part" in loop and "d_z" in loop and "d_h" in loop
 
 
+@pytest.mark.parametrize("target, batch, tiles", [("cpu", 128, True), ("cpu", 16, False), ("cuda", 128, False)])
+def test_small_weights_are_read_by_each_row_or_in_tiles(mtc, target, batch, tiles):
+    """A processor's thread computes many rows in tiles; on a GPU each row reads the whole weight."""
+    text = mtc("--emit=fused", "models/autoencoder.mt", "--target", target, "--batch", str(batch)).stdout
+    assert ("contract encoder_2\n" in text) == tiles and ("loop encoder_2\n" in text) != tiles
+
+
 @pytest.mark.parametrize("model, weights", [("fuse-update", 1), ("fuse-classifier", 4), ("gradient", 2)])
 def test_updates_are_in_the_gradients_kernels(mtc, model, weights):
     """Every weight is stored by a kernel of the last launch, and no gradient of a weight goes to memory."""
