@@ -27,6 +27,7 @@
 
 #include "math.h"
 #include "matmul.h"
+#include "team.h"
 
 typedef struct Attention {
     int64_t batch, length, queries, keys, size; /* size: at most ATTEND_WIDEST */
@@ -37,7 +38,8 @@ typedef struct Attention {
 enum {
     ATTEND_WIDEST = 256,
     ATTEND_BLOCK = 64, /* queries or keys; a thread computes so many */
-    ATTEND_SCORES = ATTEND_BLOCK * ATTEND_BLOCK
+    ATTEND_SCORES = ATTEND_BLOCK * ATTEND_BLOCK,
+    ATTEND_HELD = 1 << 16 /* numbers of all keys of a head whose gradients one thread holds */
 };
 
 /* Where results go, of type real or Narrow. */
@@ -246,74 +248,136 @@ static inline void attend_grad_scores(const Head *head, int i, int j, int rows, 
     }
 }
 
-static inline Head grad_head_of(const Attention *shape, Matrix qkv, const real *sums, const real *dots, Matrix d_out,
-                                int64_t example, int64_t query, real scale) {
-    int64_t first = example * shape->length * shape->queries + query;
-    Head head = head_of(shape, qkv, example, query, scale);
-    head.d_out = head_matrix(shape, d_out, example, query);
-    head.sums = sums + first;
-    head.dots = dots + first;
-    return head;
+/* Adds to d_k and d_v of a block of keys what weights and gradients of scores of queries from i on give. */
+static inline void attend_grad_add_keys(const Head *head, int i, int rows, int columns, const real *weight,
+                                        const real *gradient, real *d_k, real *d_v) {
+    int stride = attention_stride(head->shape), size = (int)head->shape->size;
+    matmul_add(d_k, stride, transposed(matrix(gradient, ATTEND_BLOCK)), rows_from(head->q, i), 0, 0, columns, size,
+               rows);
+    matmul_add(d_v, stride, transposed(matrix(weight, ATTEND_BLOCK)), rows_from(head->d_out, i), 0, 0, columns, size,
+               rows);
 }
 
-/* d_q of `rows` queries from `first` on. */
-static inline void attend_grad_queries(const Head *head, int first, int rows, real *d_q) {
+/* d_q of `rows` queries from `first` on. Adds what they give to d_k and d_v, of all keys, unless these are NULL. */
+static inline void attend_grad_queries(const Head *head, int first, int rows, real *d_q, real *d_k, real *d_v) {
     real weight[ATTEND_SCORES] __attribute__((aligned(64))), gradient[ATTEND_SCORES] __attribute__((aligned(64)));
     Span keys = keys_seen(head->shape, first, rows);
+    int stride = attention_stride(head->shape), size = (int)head->shape->size;
     zero_block(d_q, rows, head->shape);
-    for (int j = keys.first; j < keys.end; j += ATTEND_BLOCK) {
+    /* Products write rows of whole vectors: a block ends where the next one begins, or with all keys. */
+    for (int j = keys.first / ATTEND_BLOCK * ATTEND_BLOCK; j < keys.end; j += ATTEND_BLOCK) {
         int columns = least(keys.end - j, ATTEND_BLOCK);
         attend_grad_scores(head, first, j, rows, columns, weight, gradient);
-        matmul_add(d_q, attention_stride(head->shape), matrix(gradient, ATTEND_BLOCK), rows_from(head->k, j), 0, 0,
-                   rows, (int)head->shape->size, columns);
+        matmul_add(d_q, stride, matrix(gradient, ATTEND_BLOCK), rows_from(head->k, j), 0, 0, rows, size, columns);
+        if (d_k)
+            attend_grad_add_keys(head, first, rows, columns, weight, gradient, d_k + j * stride, d_v + j * stride);
     }
 }
 
 /* Adds to d_k and d_v of `columns` keys from `first` on what the queries of one head give. */
 static inline void attend_grad_keys(const Head *head, int first, int columns, real *d_k, real *d_v) {
     real weight[ATTEND_SCORES] __attribute__((aligned(64))), gradient[ATTEND_SCORES] __attribute__((aligned(64)));
-    int stride = attention_stride(head->shape), size = (int)head->shape->size;
     Span queries = queries_seeing(head->shape, first, columns);
     for (int i = queries.first; i < queries.end; i += ATTEND_BLOCK) {
         int rows = least(queries.end - i, ATTEND_BLOCK);
         attend_grad_scores(head, i, first, rows, columns, weight, gradient);
-        matmul_add(d_k, stride, transposed(matrix(gradient, ATTEND_BLOCK)), rows_from(head->q, i), 0, 0, columns, size,
-                   rows);
-        matmul_add(d_v, stride, transposed(matrix(weight, ATTEND_BLOCK)), rows_from(head->d_out, i), 0, 0, columns,
-                   size, rows);
+        attend_grad_add_keys(head, i, rows, columns, weight, gradient, d_k, d_v);
     }
+}
+
+/* What is read and written by all heads. */
+typedef struct AttentionGrad {
+    const Attention *shape;
+    Matrix qkv, d_out;
+    const real *sums, *dots;
+    Numbers d_qkv;
+    real scale;
+} AttentionGrad;
+
+static inline Head grad_head_of(const AttentionGrad *grad, int64_t example, int64_t query) {
+    int64_t first = example * grad->shape->length * grad->shape->queries + query;
+    Head head = head_of(grad->shape, grad->qkv, example, query, grad->scale);
+    head.d_out = head_matrix(grad->shape, grad->d_out, example, query);
+    head.sums = grad->sums + first;
+    head.dots = grad->dots + first;
+    return head;
+}
+
+/* A block of queries: their gradients, and those that they give all keys unless d_k is NULL. */
+static inline void attend_grad_query_block(const AttentionGrad *grad, int64_t example, int64_t query, int first,
+                                           real *d_k, real *d_v) {
+    const Attention *shape = grad->shape;
+    real d_q[ATTEND_BLOCK * ATTEND_WIDEST] __attribute__((aligned(64)));
+    Head head = grad_head_of(grad, example, query);
+    int rows = least((int)shape->length - first, ATTEND_BLOCK);
+    attend_grad_queries(&head, first, rows, d_q, d_k, d_v);
+    store_head(grad->d_qkv, packed_width(shape), example * shape->length + first, query, shape, d_q, rows);
+}
+
+/* d_k and d_v of `rows` keys from `first` on. */
+static inline void store_keys(const AttentionGrad *grad, int64_t example, int64_t key, int first, int rows,
+                              const real *d_k, const real *d_v) {
+    const Attention *shape = grad->shape;
+    int64_t row = example * shape->length + first, place = shape->queries + key;
+    store_head(grad->d_qkv, packed_width(shape), row, place, shape, d_k, rows);
+    store_head(grad->d_qkv, packed_width(shape), row, place + shape->keys, shape, d_v, rows);
+}
+
+static inline void attend_grad_key_block(const AttentionGrad *grad, int64_t example, int64_t key, int first) {
+    const Attention *shape = grad->shape;
+    real d_k[ATTEND_BLOCK * ATTEND_WIDEST] __attribute__((aligned(64)));
+    real d_v[ATTEND_BLOCK * ATTEND_WIDEST] __attribute__((aligned(64)));
+    int rows = least((int)shape->length - first, ATTEND_BLOCK), group = (int)(shape->queries / shape->keys);
+    zero_block(d_k, rows, shape);
+    zero_block(d_v, rows, shape);
+    for (int64_t query = key * group; query < (key + 1) * group; query++) {
+        Head head = grad_head_of(grad, example, query);
+        attend_grad_keys(&head, first, rows, d_k, d_v);
+    }
+    store_keys(grad, example, key, first, rows, d_k, d_v);
+}
+
+/* A key with its value and its queries, of all tokens. */
+static inline void attend_grad_group(const AttentionGrad *grad, int64_t example, int64_t key) {
+    const Attention *shape = grad->shape;
+    real d_k[ATTEND_HELD] __attribute__((aligned(64))), d_v[ATTEND_HELD] __attribute__((aligned(64)));
+    int length = (int)shape->length, group = (int)(shape->queries / shape->keys);
+    zero_block(d_k, length, shape);
+    zero_block(d_v, length, shape);
+    for (int64_t query = key * group; query < (key + 1) * group; query++)
+        for (int first = 0; first < length; first += ATTEND_BLOCK)
+            attend_grad_query_block(grad, example, query, first, d_k, d_v);
+    store_keys(grad, example, key, 0, length, d_k, d_v);
+}
+
+/* Whether a thread had better hold the gradients of all keys of a head, where each weight is computed once instead of twice:
+ * where they fit, and there are heads enough for all threads. The bits are the same. */
+static inline bool attend_grad_in_groups(const Attention *shape) {
+    int64_t rows = (shape->length + 7) / 8 * 8;
+    return rows * attention_stride(shape) <= ATTEND_HELD && shape->batch * shape->keys >= 4 * omp_get_num_threads();
 }
 
 static inline void attend_grad_heads(const Attention *shape, Matrix qkv, const real *sums, const real *dots,
                                      Matrix d_out, Numbers d_qkv, real scale) {
-    int length = (int)shape->length, width = packed_width(shape), group = (int)(shape->queries / shape->keys);
+    AttentionGrad grad = {shape, qkv, d_out, sums, dots, d_qkv, scale};
+    int length = (int)shape->length;
+    if (attend_grad_in_groups(shape)) {
+#pragma omp for collapse(2) nowait
+        for (int64_t example = 0; example < shape->batch; example++)
+            for (int64_t key = 0; key < shape->keys; key++)
+                attend_grad_group(&grad, example, key);
+        return;
+    }
 #pragma omp for collapse(3) nowait
     for (int64_t example = 0; example < shape->batch; example++)
         for (int64_t query = 0; query < shape->queries; query++)
-            for (int first = 0; first < length; first += ATTEND_BLOCK) {
-                real d_q[ATTEND_BLOCK * ATTEND_WIDEST] __attribute__((aligned(64)));
-                Head head = grad_head_of(shape, qkv, sums, dots, d_out, example, query, scale);
-                int rows = least(length - first, ATTEND_BLOCK);
-                attend_grad_queries(&head, first, rows, d_q);
-                store_head(d_qkv, width, example * length + first, query, shape, d_q, rows);
-            }
+            for (int first = 0; first < length; first += ATTEND_BLOCK)
+                attend_grad_query_block(&grad, example, query, first, NULL, NULL);
 #pragma omp for collapse(3) nowait
     for (int64_t example = 0; example < shape->batch; example++)
         for (int64_t key = 0; key < shape->keys; key++)
-            for (int first = 0; first < length; first += ATTEND_BLOCK) {
-                real d_k[ATTEND_BLOCK * ATTEND_WIDEST] __attribute__((aligned(64)));
-                real d_v[ATTEND_BLOCK * ATTEND_WIDEST] __attribute__((aligned(64)));
-                int rows = least(length - first, ATTEND_BLOCK);
-                zero_block(d_k, rows, shape);
-                zero_block(d_v, rows, shape);
-                for (int64_t query = key * group; query < (key + 1) * group; query++) {
-                    Head head = grad_head_of(shape, qkv, sums, dots, d_out, example, query, scale);
-                    attend_grad_keys(&head, first, rows, d_k, d_v);
-                }
-                int64_t row = example * length + first, place = shape->queries + key;
-                store_head(d_qkv, width, row, place, shape, d_k, rows);
-                store_head(d_qkv, width, row, place + shape->keys, shape, d_v, rows);
-            }
+            for (int first = 0; first < length; first += ATTEND_BLOCK)
+                attend_grad_key_block(&grad, example, key, first);
 }
 
 #endif

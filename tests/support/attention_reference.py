@@ -41,6 +41,8 @@ SHAPES = [
     Shape(1, 130, 4, 1, 16, True, 40),
     Shape(1, 65, 1, 1, 16, False, 9),
     Shape(1, 300, 2, 1, 40, True, 100),
+    Shape(4, 135, 2, 1, 16, True, 40),
+    Shape(4, 70, 2, 1, 24, False, 9),
     Shape(1, 300, 1, 1, 256, False),
 ]
 
