@@ -108,13 +108,14 @@ static Node *turned(Graph *g, Node *matrix) {
     return graph_transpose(g, matrix, order);
 }
 
-/* The copy of a weight lies along k. */
+/* The copy of a weight lies along k; of one that is repeated for each example, where it lies. */
 static void round_operand(Rounding *r, Node *product, int k) {
     Node *operand = product->in[k], *base = base_of(operand);
     bool *turns = k == 0 ? &product->attr.ta : &product->attr.tb, along_k = *turns == (k == 1);
     if (!pays(r, base))
         return;
-    if (along_k || !r->machine->warp_groups || base->op->cls != OP_LEAF || base->type.batched) {
+    bool weight = base->op->cls == OP_LEAF && !base->type.batched && !operand->type.batched;
+    if (along_k || !r->machine->warp_groups || !weight) {
         product->in[k] = rounded_below(r, operand);
         return;
     }

@@ -93,6 +93,31 @@ def test_other_precisions(precision, model, mtc):
     assert "(null)" not in done.stdout
 
 
+ONE_STEP = """data {
+  train = npy("x", "y")
+  x : f32[1, 5]
+  y : class[2]
+}
+model {
+  v   = lstm(x, 40)
+  out = linear(v[-1], 2)
+}
+train {
+  loss      = cross_entropy(out, y)
+  optimizer = sgd(0.1)
+  batch     = 64
+}
+"""
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "tf32x3", "bf16", "fp16"])
+def test_sequences_of_one_step(precision, mtc, tmp_path):
+    """The state ahead of the only step is the same for all examples: a product reads a constant that is repeated."""
+    (tmp_path / "m.mt").write_text(ONE_STEP)
+    done = mtc("--emit=cu", "--arch", "sm_90a", "--precision", precision, tmp_path / "m.mt")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.nvcc
 @pytest.mark.parametrize("precision", ["tf32", "tf32x3"])
 def test_tf32_compiles(precision, mtc, tmp_path):
