@@ -166,16 +166,19 @@ static Node *weighted_sum(Graph *g, const BatchNorm *b, Node *x) {
  *
  *     mean = running_mean + sum w d,  variance = sum w (x - mean)^2
  *
+ * The variance is not of d - sum w d, which is the same: then d would be kept for a second pass, beside x that the result is of.
+ *
  * bf16 takes the variance from the same pass over x as the mean, sum w d^2 - (sum w d)^2. What that loses before the running
  * mean has come near the mean is less than what x has lost when it was rounded to 8 bits. */
-static Node *shift_and_variance(Graph *g, const BatchNorm *b, Node **variance) {
+static Node *shift_and_moments(Graph *g, const BatchNorm *b, Node **mean, Node **variance) {
     const Type *type = &b->x->type;
     Node *d = sub(g, b->x, repeated(g, b->running_mean, type, b->axes)), *shift = weighted_sum(g, b, d);
+    *mean = add(g, b->running_mean, shift);
     if (dtype_is_narrow(precision_dtype(g->module->precision))) {
         Node *square = weighted_sum(g, b, mul(g, d, d));
         *variance = op2(g, "maximum", sub(g, square, mul(g, shift, shift)), graph_constant(g, 0));
     } else {
-        Node *difference = sub(g, d, repeated(g, shift, type, b->axes));
+        Node *difference = sub(g, b->x, repeated(g, *mean, type, b->axes));
         *variance = weighted_sum(g, b, mul(g, difference, difference));
     }
     return shift;
@@ -183,7 +186,7 @@ static Node *shift_and_variance(Graph *g, const BatchNorm *b, Node **variance) {
 
 static Node *trained_batch_norm(Graph *g, const BatchNorm *b) {
     const Type *type = &b->x->type;
-    Node *variance, *shift = shift_and_variance(g, b, &variance), *mean = add(g, b->running_mean, shift);
+    Node *mean, *variance, *shift = shift_and_moments(g, b, &mean, &variance);
     Node *kept = sub(g, graph_constant(g, 1), b->momentum);
     Node *seen = mul(g, b->momentum, unbiased(g, variance, b));
     variance->hint = "variance";

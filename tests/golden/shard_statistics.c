@@ -1,23 +1,23 @@
 // shard_statistics: a model of 63 parameters, compiled by mtc --shards 3 from shard_statistics.mt
 //
-//   shard     1.5 KFLOP in 11 phases
+//   shard     1.5 KFLOP in 12 phases
 //   memory    7.2 KB arena (9.2 KB without sharing): weights 1.8 KB, optimizer state 3.0 KB, values 2.5 KB
 //
 //   phase 1   x
 //   phase 2   to_h
 //   phase 3   to_h_2
 //   phase 4   over_shards_2
-//   phase 5   to_h_3
-//             h_mean
-//   phase 6   over_shards_2 for variance
-//   phase 7   h_to_d_h
+//   phase 5   h_mean
+//   phase 6   to_h_3
+//   phase 7   over_shards_2 for variance
+//   phase 8   h_to_d_h
 //             update_h_1_running_mean_shard_sum
-//   phase 8   d_y_weight
+//   phase 9   d_y_weight
 //             d_h_1_weight
 //             report_loss
-//   phase 9   over_shards_2, 2 times
-//   phase 10  to_d_h_0_weight
-//   phase 11  d_h_0_weight
+//   phase 10  over_shards_2, 2 times
+//   phase 11  to_d_h_0_weight
+//   phase 12  d_h_0_weight
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
@@ -67,21 +67,21 @@ typedef struct Tensors {
     real *eval_prediction;            // [BATCH, Y]
     real *to_d_h_0_weight_mul;        // [BATCH, H], in place of to_h_matmul
     real *to_h_matmul;                // [BATCH, H]
-    real *loss_part;                  // [BATCH]
-    real *over_shards_2;              // [H]
-    real *to_h_2_part_of_sum;         // [H]
-    real *to_h_3_part_of_sum;         // [H]
-    real *d_h_1_weight_part_of_sum;   // [H]
-    real *over_shards_3;              // [H]
     real *h_mean;                     // [H]
+    real *to_h_2_part_of_sum;         // [H]
+    real *d_h_1_weight_part_of_sum;   // [H]
+    real *over_shards_2;              // [H]
+    real *loss_part;                  // [BATCH]
+    real *over_shards_2_2;            // [H]
+    real *to_h_3_part_of_sum;         // [H]
     real *variance;                   // [H]
     real *d_y;                        // [BATCH, Y]
-    real *over_shards_3_2;            // [H]
+    real *over_shards_3;              // [H]
     real *h_to_d_h_relu;              // [BATCH, H]
     real *d_h;                        // [BATCH, H]
     real *d_h_1_weight_part_of_sum_2; // [H]
     struct over_shards_2_tensors {
-        real *to_h_2_part_of_sum, *over_shards_3;
+        real *to_h_2_part_of_sum, *over_shards_2;
     } over_shards_2_at[4];
     struct update_h_1_running_mean_tensors {
         real *h_1_running_mean, *h_1_running_mean_shard_sum;
@@ -117,23 +117,23 @@ static Tensors tensors(const MtcRun *run) {
         .eval_prediction = (real *)(run->arena + 5120),
         .to_d_h_0_weight_mul = (real *)(run->arena + 5120),
         .to_h_matmul = (real *)(run->arena + 5120),
-        .loss_part = (real *)(run->arena + 5376),
-        .over_shards_2 = (real *)(run->arena + 5376),
+        .h_mean = (real *)(run->arena + 5376),
         .to_h_2_part_of_sum = (real *)(run->arena + 5376),
-        .to_h_3_part_of_sum = (real *)(run->arena + 5376),
         .d_h_1_weight_part_of_sum = (real *)(run->arena + 5632),
-        .over_shards_3 = (real *)(run->arena + 5632),
-        .h_mean = (real *)(run->arena + 5888),
+        .over_shards_2 = (real *)(run->arena + 5632),
+        .loss_part = (real *)(run->arena + 5888),
+        .over_shards_2_2 = (real *)(run->arena + 5888),
+        .to_h_3_part_of_sum = (real *)(run->arena + 5888),
         .variance = (real *)(run->arena + 6144),
         .d_y = (real *)(run->arena + 6400),
-        .over_shards_3_2 = (real *)(run->arena + 6400),
+        .over_shards_3 = (real *)(run->arena + 6400),
         .h_to_d_h_relu = (real *)(run->arena + 6656),
         .d_h = (real *)(run->arena + 6912),
         .d_h_1_weight_part_of_sum_2 = (real *)(run->arena + 7168),
     };
     begin_at(run, t.over_shards_2_at[0], 5376, 5632);
-    begin_at(run, t.over_shards_2_at[1], 5376, 6144);
-    begin_at(run, t.over_shards_2_at[2], 5632, 5376);
+    begin_at(run, t.over_shards_2_at[1], 5888, 6144);
+    begin_at(run, t.over_shards_2_at[2], 5632, 5888);
     begin_at(run, t.over_shards_2_at[3], 7168, 6400);
     begin_at(run, t.update_h_1_running_mean_at[0], 768, 1792);
     begin_at(run, t.update_h_1_running_mean_at[1], 1024, 2048);
@@ -197,20 +197,27 @@ static void to_h_2(const Tensors *t, const Batch *batch) {
 // At 4 places: over_shards_2 ... over_shards_3
 static void over_shards_2(const struct over_shards_2_tensors *t) {
     const OverShards shape = {.count = H};
-    over_shards(&shape, t->to_h_2_part_of_sum, t->over_shards_3);
+    over_shards(&shape, t->to_h_2_part_of_sum, t->over_shards_2);
+}
+
+// h = batch_norm(linear(x, 6, bias = false), sync = true)                                shard_statistics.mt:10
+//     h.mean[i] = h.1.running_mean[i] + over_shards[i]
+static void h_mean(const Tensors *t) {
+#pragma omp for nowait
+    for (int i = 0; i < H; i++)
+        t->h_mean[i] = t->h_1_running_mean[i] + t->over_shards_2[i];
 }
 
 // h = batch_norm(linear(x, 6, bias = false), sync = true)                                shard_statistics.mt:10
 static void to_h_3(const Tensors *t, const Batch *batch) {
 #pragma omp single nowait
     {
-        // x_sum[i] = sum over j of (to_h_matmul[j, i] - h.1.running_mean[i] - over_shards[i]) *
-        //         (to_h_matmul[j, i] - h.1.running_mean[i] - over_shards[i]) * share(j)
+        // x_sum[i] = sum over j of (to_h_matmul[j, i] - h.mean[i]) * (to_h_matmul[j, i] - h.mean[i]) * share(j)
         real x_sum[H] = {0};
         for (int k = 0; k < BATCH; k++) {
 #pragma omp simd
             for (int j = 0; j < H; j++) {
-                real x_sub = t->to_h_matmul[k * H + j] - t->h_1_running_mean[j] - t->over_shards_3[j];
+                real x_sub = t->to_h_matmul[k * H + j] - t->h_mean[j];
                 x_sum[j] += x_sub * x_sub * share(batch, k);
             }
         }
@@ -220,14 +227,6 @@ static void to_h_3(const Tensors *t, const Batch *batch) {
         for (int j = 0; j < H; j++)
             t->to_h_3_part_of_sum[j] = x_sum[j];
     }
-}
-
-// h = batch_norm(linear(x, 6, bias = false), sync = true)                                shard_statistics.mt:10
-//     h.mean[i] = h.1.running_mean[i] + over_shards[i]
-static void h_mean(const Tensors *t) {
-#pragma omp for nowait
-    for (int i = 0; i < H; i++)
-        t->h_mean[i] = t->h_1_running_mean[i] + t->over_shards_3[i];
 }
 
 // h = batch_norm(linear(x, 6, bias = false), sync = true)                                shard_statistics.mt:10
@@ -312,7 +311,7 @@ static void update_h_1_running_mean_shard_sum(const Tensors *t, const Batch *bat
             real variance_mul =
                 0.1f * (t->variance[j] * (examples_of_batch(batch) / fmax(examples_of_batch(batch) - 1.0f, 1.0f)));
             t->h_1_running_mean_shard_sum[j] =
-                (h_1_running_mean + 0.1f * t->over_shards_3[j] - h_1_running_mean) * part_of_batch;
+                (h_1_running_mean + 0.1f * t->over_shards_2[j] - h_1_running_mean) * part_of_batch;
             t->h_1_running_var_shard_sum[j] = (0.9f * h_1_running_var + variance_mul - h_1_running_var) * part_of_batch;
         }
     }
@@ -413,8 +412,8 @@ static void to_d_h_0_weight(const Tensors *t, const Batch *batch) {
 #pragma omp simd
         for (int j = 0; j < H; j++) {
             real inverse_deviation = 1.0f / sqrt(t->variance[j] + 1e-05f);
-            real x_mul = (t->to_h_matmul[i * H + j] - t->h_mean[j]) * inverse_deviation * t->over_shards_3_2[j];
-            real d_h_sub = t->d_h[i * H + j] * t->h_1_weight[j] - share(batch, i) * (t->over_shards_2[j] + x_mul);
+            real x_mul = (t->to_h_matmul[i * H + j] - t->h_mean[j]) * inverse_deviation * t->over_shards_3[j];
+            real d_h_sub = t->d_h[i * H + j] * t->h_1_weight[j] - share(batch, i) * (t->over_shards_2_2[j] + x_mul);
             t->to_d_h_0_weight_mul[i * H + j] = inverse_deviation * d_h_sub;
         }
     }
@@ -452,8 +451,8 @@ static void train_kernel(const Tensors *t, const Batch *batch, int kernel) {
     case 1: to_h(t, batch); break;
     case 2: to_h_2(t, batch); break;
     case 3: over_shards_2(&t->over_shards_2_at[0]); break;
-    case 4: to_h_3(t, batch); break;
-    case 5: h_mean(t); break;
+    case 4: h_mean(t); break;
+    case 5: to_h_3(t, batch); break;
     case 6: over_shards_2(&t->over_shards_2_at[1]); break;
     case 7: h_to_d_h(t, batch); break;
     case 8: update_h_1_running_mean_shard_sum(t, batch); break;
@@ -467,9 +466,9 @@ static void train_kernel(const Tensors *t, const Batch *batch, int kernel) {
     }
 }
 
-enum { TRAIN_PHASES = 11 };
+enum { TRAIN_PHASES = 12 };
 // the first kernel behind each phase
-static const int train_ends[TRAIN_PHASES] = {1, 2, 3, 4, 6, 7, 9, 12, 14, 15, 16};
+static const int train_ends[TRAIN_PHASES] = {1, 2, 3, 4, 5, 6, 7, 9, 12, 14, 15, 16};
 
 static void train_phases(const Tensors *t, const Batch *batch, Team *team, int from, int to) {
     for (int phase = from, kernel = from ? train_ends[from - 1] : 0; phase < to; phase++) {
@@ -484,9 +483,9 @@ static void train_phases(const Tensors *t, const Batch *batch, Team *team, int f
 // before a phase, so many numbers at a place of the arena become their sums over all shards
 static const MtcExchange exchange_table[] = {
     {3, 5376, 6}, // to_h_2_part_of_sum
-    {5, 5376, 6}, // to_h_3_part_of_sum
-    {8, 5632, 6}, // d_h_1_weight_part_of_sum
-    {8, 7168, 6}, // d_h_1_weight_part_of_sum
+    {6, 5888, 6}, // to_h_3_part_of_sum
+    {9, 5632, 6}, // d_h_1_weight_part_of_sum
+    {9, 7168, 6}, // d_h_1_weight_part_of_sum
 };
 
 // phases from .. to - 1 of the shard that the clock shows
@@ -790,18 +789,18 @@ static const MtcTensor tensor_table[] = {
     VALUE("to_h_matmul", MTC_F32, 5120, 1, 1, 2, {4, 6}),
     VALUE("to_h_2_part_of_sum", MTC_F32, 5376, 1, 2, 1, {6}),
     VALUE("over_shards", MTC_F32, 5632, 1, 3, 1, {6}),
-    VALUE("to_h_3_part_of_sum", MTC_F32, 5376, 1, 4, 1, {6}),
-    VALUE("variance", MTC_F32, 6144, 1, 5, 1, {6}),
-    VALUE("h.mean", MTC_F32, 5888, 1, 4, 1, {6}),
-    VALUE("h_to_d_h_relu", MTC_F32, 6656, 2, 6, 2, {4, 6}),
-    VALUE("loss_part", MTC_F32, 5376, 3, 6, 1, {4}),
-    VALUE("d_y", MTC_F32, 6400, 3, 6, 2, {4, 3}),
-    VALUE("d_h", MTC_F32, 6912, 2, 6, 2, {4, 6}),
-    VALUE("d_h_1_weight_part_of_sum", MTC_F32, 5632, 1, 7, 1, {6}),
-    VALUE("over_shards_2", MTC_F32, 5376, 1, 8, 1, {6}),
-    VALUE("d_h_1_weight_part_of_sum", MTC_F32, 7168, 1, 7, 1, {6}),
-    VALUE("over_shards_3", MTC_F32, 6400, 1, 8, 1, {6}),
-    VALUE("to_d_h_0_weight_mul", MTC_F32, 5120, 1, 9, 2, {4, 6}),
+    VALUE("h.mean", MTC_F32, 5376, 1, 4, 1, {6}),
+    VALUE("to_h_3_part_of_sum", MTC_F32, 5888, 1, 5, 1, {6}),
+    VALUE("variance", MTC_F32, 6144, 1, 6, 1, {6}),
+    VALUE("h_to_d_h_relu", MTC_F32, 6656, 2, 7, 2, {4, 6}),
+    VALUE("loss_part", MTC_F32, 5888, 3, 7, 1, {4}),
+    VALUE("d_y", MTC_F32, 6400, 3, 7, 2, {4, 3}),
+    VALUE("d_h", MTC_F32, 6912, 2, 7, 2, {4, 6}),
+    VALUE("d_h_1_weight_part_of_sum", MTC_F32, 5632, 1, 8, 1, {6}),
+    VALUE("over_shards_2", MTC_F32, 5888, 1, 9, 1, {6}),
+    VALUE("d_h_1_weight_part_of_sum", MTC_F32, 7168, 1, 8, 1, {6}),
+    VALUE("over_shards_3", MTC_F32, 6400, 1, 9, 1, {6}),
+    VALUE("to_d_h_0_weight_mul", MTC_F32, 5120, 1, 10, 2, {4, 6}),
 };
 // clang-format on
 #undef VALUE
@@ -825,18 +824,18 @@ static const MtcKernel kernel_table[] = {
     {.name = "to_h", .statement = 1, .phase = 1, .flops = 240, .bytes = 320},
     {.name = "to_h_2", .statement = 1, .phase = 2, .flops = 30, .bytes = 144},
     {.name = "over_shards", .statement = 1, .phase = 3, .flops = 0, .bytes = 48},
-    {.name = "to_h_3", .statement = 1, .phase = 4, .flops = 30, .bytes = 168},
     {.name = "h_mean", .statement = 1, .phase = 4, .flops = 6, .bytes = 72},
-    {.name = "variance", .statement = 1, .phase = 5, .flops = 0, .bytes = 48},
-    {.name = "h_to_d_h", .statement = 1, .phase = 6, .flops = 532, .bytes = 548},
-    {.name = "update_h_1_running_mean_shard_sum", .statement = 4, .phase = 6, .flops = 28, .bytes = 144},
-    {.name = "d_y_weight", .statement = 2, .phase = 7, .flops = 144, .bytes = 228},
-    {.name = "d_h_1_weight", .statement = 1, .phase = 7, .flops = 90, .bytes = 360},
-    {.name = "report_loss", .statement = 3, .phase = 7, .flops = 4, .bytes = 20},
-    {.name = "over_shards_2", .statement = 1, .phase = 8, .flops = 0, .bytes = 48},
-    {.name = "over_shards_3", .statement = 1, .phase = 8, .flops = 0, .bytes = 48},
-    {.name = "to_d_h_0_weight", .statement = 1, .phase = 9, .flops = 120, .bytes = 408},
-    {.name = "d_h_0_weight", .statement = 1, .phase = 10, .flops = 240, .bytes = 296},
+    {.name = "to_h_3", .statement = 1, .phase = 5, .flops = 30, .bytes = 144},
+    {.name = "variance", .statement = 1, .phase = 6, .flops = 0, .bytes = 48},
+    {.name = "h_to_d_h", .statement = 1, .phase = 7, .flops = 532, .bytes = 548},
+    {.name = "update_h_1_running_mean_shard_sum", .statement = 4, .phase = 7, .flops = 28, .bytes = 144},
+    {.name = "d_y_weight", .statement = 2, .phase = 8, .flops = 144, .bytes = 228},
+    {.name = "d_h_1_weight", .statement = 1, .phase = 8, .flops = 90, .bytes = 360},
+    {.name = "report_loss", .statement = 3, .phase = 8, .flops = 4, .bytes = 20},
+    {.name = "over_shards_2", .statement = 1, .phase = 9, .flops = 0, .bytes = 48},
+    {.name = "over_shards_3", .statement = 1, .phase = 9, .flops = 0, .bytes = 48},
+    {.name = "to_d_h_0_weight", .statement = 1, .phase = 10, .flops = 120, .bytes = 408},
+    {.name = "d_h_0_weight", .statement = 1, .phase = 11, .flops = 240, .bytes = 296},
 };
 
 const MtcModel mtc_model = {
@@ -857,7 +856,7 @@ const MtcModel mtc_model = {
     .flops_per_step = 4653,
     .arena_bytes = 7424,
     .unshared_bytes = 9472,
-    .train_phases = 11,
+    .train_phases = 12,
     .eval_phases = 2,
     .tensors = 28,
     .fields = 2,
