@@ -381,3 +381,32 @@ def test_what_is_read_ahead_needs_what_stands_before(lines, mtc, tmp_path):
     text = ("data {\n  train = npz(\"d.npz\")\n  x : f32[6]\n  label : class[4]\n}\nmodel {\n  " + lines + "\n  scores = linear(z, 4)\n}\n"
             "train {\n  loss = cross_entropy(scores, label)\n  optimizer = adam(0.1, beta1 = 0.00001)\n  batch = 8\n}\n")
     assert "--t->" not in compiles(mtc, tmp_path / "case.mt", text)
+
+
+WINDOWS = """data {
+  train = npy("x", "y")
+  x : f32[3, 64, 64]
+  y : class[10]
+}
+model {
+  h = max_pool(relu(batch_norm(conv2d(x, 64, 3))), 3, stride = 2, padding = 1)
+  out = linear(global_avg_pool(h), 10)
+}
+train {
+  loss      = cross_entropy(out, y)
+  optimizer = sgd(0.1)
+  batch     = 256
+}
+"""
+
+
+def test_a_window_reads_what_a_channel_has_once(mtc, tmp_path):
+    """What lies beside the image is none of batch norm's numbers, which are there for all of a window."""
+    (tmp_path / "m.mt").write_text(WINDOWS)
+    source = mtc("--emit=cu", "--arch", "sm_90a", tmp_path / "m.mt").stdout
+    kernel = source[source.index("static __device__ void h(") :].split("\n}\n")[0]
+    before, loop = kernel.split("for (int j = 0; j < 3 * 3; j++)", 1)
+    for name in ["mean", "inverse_deviation", "weight", "bias"]:
+        assert re.search(rf"load_pack<4>\(t\.\w*{name} \+ channel\)", before), kernel
+        assert not re.search(rf"t\.\w*{name}\b", loop), kernel
+    assert "inside ? load_pack<4>(" in loop, kernel

@@ -42,11 +42,36 @@ const char *chains_marked(Arena *arena, Chains *chains, const Tree *tree) {
     return tree_text_by(arena, tree, print_mark, chains);
 }
 
-/* ---- names ---- */
+/* ---- digits ---- */
 
 static int64_t divisor_value(const Tree *tree) {
     return tree->count ? divisor_value(tree->part[0]) * divisor_value(tree->part[1]) : tree->value;
 }
+
+bool chain_digits(const Tree *tree, Digits *digits) {
+    if (tree->kind == TREE_NAME && !tree->value) {
+        *digits = (Digits){tree, 1, INT64_MAX};
+        return true;
+    }
+    bool divides = tree_is_infix(tree, "/") || tree_is_infix(tree, "%");
+    if (!divides || !is_divisor(tree->part[1]) || !chain_digits(tree->part[0], digits))
+        return false;
+    int64_t by = divisor_value(tree->part[1]);
+    if (tree_is_infix(tree, "/"))
+        digits->unit *= by;
+    else if (digits->end / by > digits->unit)
+        digits->end = digits->unit * by;
+    return true;
+}
+
+/* In the same system: units are multiples of each other's ends. */
+bool digits_overlap(const Digits *a, const Digits *b) {
+    if (!tree_same(a->of, b->of))
+        return false;
+    return !(a->unit % b->end == 0 || b->unit % a->end == 0);
+}
+
+/* ---- names ---- */
 
 static int64_t chain_value(const Tree *tree, int64_t i) {
     if (!tree->count)

@@ -23,4 +23,15 @@ const char *chains_marked(Arena *arena, Chains *chains, const Tree *tree);
 /* Replaces the marks in the lines of a row, i counting rows of that shape, which begin with the names. */
 void chains_resolve(Body *row, const Shape *rows, Writer *lines);
 
+/* A chain as digits of a variable: i / 64 % 56 is that with the unit 64, which ends at 64 * 56. Without a divisor, the variable itself. */
+typedef struct Digits {
+    const Tree *of;
+    int64_t unit, end;
+} Digits;
+
+/* False: it is something else. */
+bool chain_digits(const Tree *tree, Digits *digits);
+/* They are not independent of each other: of one variable, and with digits in common. */
+bool digits_overlap(const Digits *a, const Digits *b);
+
 #endif

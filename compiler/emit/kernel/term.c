@@ -1,6 +1,7 @@
 /* Terms: values at indices, equal ones once, with what is known of them. */
 #include "emit/kernel/term.h"
 #include "emit/kernel/cases.h"
+#include "emit/kernel/chains.h"
 #include "emit/text/guard.h"
 
 /* Names and operators of an index and of a condition that are still written where they are used: see value.c. */
@@ -226,6 +227,62 @@ static const Tree *go_through(Body *body, const Node *view, Index *at, const Tre
     return in_lane(body->e->arena, &body->lane, through_view(body->e, view, at, place));
 }
 
+/* ---- conditions that do not matter ---- */
+
+/* What a name stands for that statements before have given it; else the tree itself. */
+static const Tree *meaning_of(const Body *body, const Tree *tree) {
+    for (; body && tree->kind == TREE_NAME; body = body->outer)
+        for (int k = 0; k < body->named.count; k++)
+            if (tree_is_name(tree, body->named.at[k].name))
+                return body->named.at[k].value;
+    return tree;
+}
+
+/* Something decides both about the place and about what is `of` a variable. */
+static bool varies_with(const Body *body, const Tree *place, const Digits *of) {
+    place = meaning_of(body, place);
+    Digits digits;
+    if (chain_digits(place, &digits))
+        return digits_overlap(&digits, of);
+    bool varies = false;
+    for (int k = 0; k < place->count && !varies; k++)
+        varies = varies_with(body, place->part[k], of);
+    return varies;
+}
+
+static bool have_in_common(const Body *body, const Tree *condition, const Tree *place) {
+    condition = meaning_of(body, condition);
+    Digits digits;
+    if (chain_digits(condition, &digits))
+        return varies_with(body, place, &digits);
+    bool common = false;
+    for (int k = 0; k < condition->count && !common; k++)
+        common = have_in_common(body, condition->part[k], place);
+    return common;
+}
+
+static bool is_about(const Body *body, const Tree *condition, const Index *at) {
+    bool about = false;
+    for (int k = 0; k < at->groups && !about; k++)
+        about = have_in_common(body, condition, at->group[k].at);
+    return about;
+}
+
+/* A loop decides about all of the condition, and says nothing of the place, which is one of memory without it too. */
+static bool is_for_others(const Body *body, const Body *loop, const Tree *condition, const Index *at) {
+    if (tree_is_infix(condition, "&&"))
+        return is_for_others(body, loop, condition->part[0], at) && is_for_others(body, loop, condition->part[1], at);
+    bool alternatives = tree_is_infix(condition, "||");
+    return !alternatives && body_depends_on(loop, condition) && !is_about(body, condition, at);
+}
+
+/* The condition under which `n` is read. A channel's mean is there for what lies beside the image too: read under no condition, it is read
+ * once for all of a window. */
+static const Tree *guard_of_read(const Body *body, const Node *n, const Index *at, const Tree *guard) {
+    const Body *loop = loop_of(body);
+    return guard && loop && is_loaded(body->kernel, n) && is_for_others(body, loop, guard, at) ? NULL : guard;
+}
+
 /* A view is the term of what it reads, unless it does so under a condition. */
 Term *term_of(Body *body, const Node *n, const Index *at, const Tree *guard) {
     const Known *known = find_known(body, n, at);
@@ -237,7 +294,7 @@ Term *term_of(Body *body, const Node *n, const Index *at, const Tree *guard) {
         const Tree *own_guard = go_through(body, n, &from, guard);
         int holds = own_guard ? assumed(body, own_guard) : 1;
         if (holds == 1)
-            return term_of(body, n->in[0], &from, guard);
+            return term_of(body, n->in[0], &from, guard_of_read(body, n->in[0], &from, guard));
         term = new_term(body, n, at, guard);
         if (holds == 0) {
             term->form = literal_tree(body->e, n->attr.value, n->type.dtype);
