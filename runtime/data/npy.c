@@ -68,8 +68,9 @@ static int npy_dictionary(MtcFault *fault, MtcInput *input, size_t length, MtcAr
     const char *order = npy_value(header, "fortran_order");
     if (!npy_type(npy_value(header, "descr"), array))
         return npy_error(fault, input, "its element type is not one of b1 u1 i1 i2 i4 i8 f2 f4 f8");
-    if (!order || strncmp(order, "False", 5) != 0)
-        return npy_error(fault, input, "it is not in C order (numpy.ascontiguousarray makes it so)");
+    array->first_fastest = order && strncmp(order, "True", 4) == 0;
+    if (!order || (!array->first_fastest && strncmp(order, "False", 5) != 0))
+        return npy_error(fault, input, "its fortran_order is neither True nor False");
     bool fits = true;
     if (!npy_dims(npy_value(header, "shape"), array, &fits) || array->rank == 0)
         return npy_error(fault, input, "its shape is not a list of 1 to 8 sizes");

@@ -93,6 +93,28 @@ static int cut_off(MtcFault *fault, const MtcInput *input, const MtcArray *array
                     found);
 }
 
+/* The numbers in the order of their indices, the last fastest. `values` becomes another array. */
+static int reorder(MtcFault *fault, const char *path, const MtcArray *array, size_t bytes, void **values) {
+    const size_t size = mtc_stored_size(array->stored);
+    int64_t index[8] = {0}, stride[8], from = 0;
+    char *ordered = malloc(bytes);
+    if (!ordered)
+        return mtc_no_memory(fault, bytes, path);
+    for (int k = 0; k < array->rank; k++)
+        stride[k] = k ? stride[k - 1] * array->dim[k - 1] : 1;
+    for (size_t to = 0; to < bytes; to += size) {
+        memcpy(ordered + to, (const char *)*values + (size_t)from * size, size);
+        int k = array->rank - 1;
+        for (from += stride[k]; ++index[k] == array->dim[k] && k > 0; from += stride[k]) {
+            from -= index[k] * stride[k];
+            index[k--] = 0;
+        }
+    }
+    free(*values);
+    *values = ordered;
+    return 0;
+}
+
 /* Exactly the bytes that the header promises. They are bounded by the file's size before memory is asked for. */
 static int read_values(MtcFault *fault, MtcInput *input, const MtcField *field, const MtcArray *array, void **values) {
     const char *path = mtc_input_path(input);
@@ -116,7 +138,7 @@ static int read_values(MtcFault *fault, MtcInput *input, const MtcField *field, 
                                path, mtc_shape(array->rank, array->dim), promised);
     if (array->big_endian != mtc_host_is_big_endian())
         swap_bytes((uint8_t *)*values, promised / size, size);
-    return 0;
+    return array->first_fastest ? reorder(fault, path, array, promised, values) : 0;
 }
 
 static int check_weights(MtcFault *fault, const char *path, const MtcField *field, int64_t count, const void *values) {
@@ -141,7 +163,7 @@ static char *rounding_note(const char *path, const MtcField *field, const MtcArr
 
 int mtc_read_field(MtcFault *fault, MtcInput *input, MtcReadHeader *header, const MtcField *field, int64_t *count,
                    void **values, char **note) {
-    MtcArray array;
+    MtcArray array = {.rank = 0};
     const char *path = mtc_input_path(input);
     *values = NULL;
     *note = NULL;

@@ -19,6 +19,7 @@ typedef enum MtcStored {
 typedef struct MtcArray {
     MtcStored stored;
     bool big_endian;
+    bool first_fastest; /* neighbours in the file differ in the first index, not in the last: Fortran's order */
     int rank;
     int64_t dim[8];
 } MtcArray;
