@@ -40,8 +40,8 @@ template <class S, int SLICES> struct ProductOf<TN, S, SLICES> {
 };
 
 template <class Tile> struct Alone { using Type = Tile; };
-template <int M, int N, int K, int STAGES> struct Alone<TurnTile<M, N, K, STAGES>> {
-    using Type = typename TurnTile<M, N, K, STAGES>::Alone;
+template <int M, int N, int K, int STAGES, class T> struct Alone<TurnTile<M, N, K, STAGES, T>> {
+    using Type = typename TurnTile<M, N, K, STAGES, T>::Alone;
 };
 // The calling block's tile; in turns, those of a launch of MAPS_ONLY tiles are the maps of the operands.
 static __device__ OperandMaps maps;
@@ -188,7 +188,8 @@ template <Kind KIND, class S, class Tile, int SLICES = 1> static constexpr Case 
 }
 
 template <int M, int N, int WM, int WN, int STAGES> using Bf16 = TensorTile<M, N, 64, WM, WN, STAGES, bfloat16>;
-using Turns = TurnTile<128, 128, 64, 6>;
+using Turns = TurnTile<128, 128, 64, 6, bfloat16>;
+using Int8Turns = TurnTile<128, 128, 128, 6, Integer>;
 template <int M, int N, bool EARLY = true> using Few = FewTile<M, N, EARLY>;
 template <int M, int N, int WM, int WN, int STAGES> using Tf32 = TensorTile<M, N, 32, WM, WN, STAGES, float>;
 template <int M, int N, int WM, int WN, int STAGES> using Tf32x3 = TensorTile<M, N, 32, WM, WN, STAGES, tf32x3>;

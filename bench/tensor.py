@@ -59,7 +59,7 @@ def plain(case):
     m, k, n, kind = case.n, case.c, case.o, KINDS[case.kind]
     if case.bytes == 1:
         a, b = integers(m, k), integers(n, k)
-        return a, b, lambda a=a, b=b: a @ b.T
+        return a, b, lambda a=a, b=b: a @ b.T if a.is_floating_point() else torch._int_mm(a, b.T)
     a = torch.randn((k, m) if kind == "TN" else (m, k), device="cuda").to(dtype)
     b = torch.randn((n, k) if kind == "NT" else (k, n), device="cuda").to(dtype) / k**0.5
     return a, b, lambda a=a, b=b: (a.T if kind == "TN" else a) @ (b.T if kind == "NT" else b)

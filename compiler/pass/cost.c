@@ -131,7 +131,8 @@ static Cost thin_cost(const Kernel *kernel, const Tile *tile, const Machine *mac
 static Cost tensor_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     double depth = (double)(divide_up(kernel->k, tile->k) * tile->k), outputs = (double)tile->m * tile->n;
     if (tile->turns)
-        return (Cost){.working = depth * outputs / (kernel->batches > 1 ? 1300 : 1060)};
+        return (Cost){.working =
+                          depth * outputs * math_info[kernel->math].passes / (kernel->batches > 1 ? 1300 : 1060)};
     double fed = 12.5 * outputs / (tile->m + tile->n), most = 0.9 * machine->tensor;
     double rate = (fed < most ? fed : most) / math_info[kernel->math].passes;
     return (Cost){.working = machine->latency + depth * outputs / rate + outputs / 32};

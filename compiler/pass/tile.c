@@ -59,7 +59,7 @@ static const Tile small_tiles[] = {
 #define FEW_TILES(m) FEW(m, 16), FEW(m, 32), FEW(m, 64), FEW(m, 128)
 
 static const Tile narrow_tiles[] = {TURNS(64, 6), TENSOR_TILES(64), FEW_TILES(16), FEW_TILES(32), FEW_TILES(64)},
-                  tf32_tiles[] = {TENSOR_TILES(32)}, integer_tiles[] = {TENSOR_TILES(128)};
+                  tf32_tiles[] = {TENSOR_TILES(32)}, integer_tiles[] = {TURNS(128, 6), TENSOR_TILES(128)};
 
 /* Of two terms: threads have the terms of their lines and the sums of a panel beside those of all. */
 static const Tile tf32x3_tiles[] = {TENSOR(128, 128, 32, 2, 4, 4), TENSOR(64, 256, 32, 2, 4, 3),
@@ -96,10 +96,10 @@ static int64_t tile_count(const Kernel *kernel, const Tile *tile) {
     return kernel->batches * tiles_down(kernel, tile) * divide_up(kernel->n, tile->n);
 }
 
-/* Copies by the hardware take whole matrices of 16-bit numbers whose rows begin at multiples of 16 bytes. */
+/* Copies by the hardware take whole matrices of numbers of one or two bytes whose rows begin at multiples of 16 bytes. */
 static bool is_copied_by_hardware(const Operand *operand) {
-    bool halves = dtype_is_narrow(operand->buffer->type.dtype);
-    return halves && operand->kind == OPERAND_MATRIX && operand->cols % 8 == 0;
+    const int64_t bytes = dtype_info[operand->buffer->type.dtype].bytes;
+    return bytes <= 2 && operand->kind == OPERAND_MATRIX && operand->cols * bytes % PACK_BYTES == 0;
 }
 
 /* Both operands of a stack of products lie with k first, so that it goes on from one to the next; in whole panels. */

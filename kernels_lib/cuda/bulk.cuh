@@ -7,7 +7,7 @@
 
 #include "cuda/tensor_panel.cuh"
 
-constexpr int MAP_BYTES = 128, BOX = 64; // a copy is 64 rows of 64 numbers
+constexpr int MAP_BYTES = 128, BOX = 64; // a copy is 64 rows of PANEL_ROW bytes
 
 struct alignas(MAP_BYTES) MatrixMap {
     unsigned words[MAP_BYTES / 4];
@@ -34,29 +34,29 @@ static inline __device__ int64_t stride_of_map(int64_t bytes) {
 #endif
 }
 
-/* Of a matrix of `rows` rows with `columns` numbers of 16 bits, `pitch` of them from row to row, a multiple of 8; panels are laid as
- * in tensor_panel.cuh, with zeros for what is outside. By one thread, in shared memory. */
-static inline __device__ void describe_matrix(MatrixMap *map, const Narrow *numbers, int columns, int rows, int pitch) {
-    constexpr int not_interleaved = 0, swizzle_128 = 3, zeros = 0;
+/* Of a matrix of `rows` rows with `columns` numbers of one or two bytes, `pitch` of them from row to row, a multiple of 16 bytes; panels are
+ * laid as in tensor_panel.cuh, with zeros for what is outside. By one thread, in shared memory. */
+template <class T> __device__ void describe_matrix(MatrixMap *map, const T *numbers, int columns, int rows, int pitch) {
+    constexpr int not_interleaved = 0, swizzle_128 = 3, zeros = 0, bytes = 0;
+    constexpr int type = sizeof(T) == 1 ? bytes : NARROW_MAP, across = PANEL_ROW / (int)sizeof(T);
     unsigned at = shared_address(map);
     for (unsigned &word : map->words)
         word = 0;
     asm volatile("tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%0], %1;" ::"r"(at), "l"(numbers)
                  : "memory");
     asm volatile("tensormap.replace.tile.rank.shared::cta.b1024.b32 [%0], 1;" ::"r"(at) : "memory"); // less one
-    asm volatile("tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%0], 0, %1;" ::"r"(at), "r"(BOX) : "memory");
+    asm volatile("tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%0], 0, %1;" ::"r"(at), "r"(across) : "memory");
     asm volatile("tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%0], 1, %1;" ::"r"(at), "r"(BOX) : "memory");
     asm volatile("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], 0, %1;" ::"r"(at), "r"(columns)
                  : "memory");
     asm volatile("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], 1, %1;" ::"r"(at), "r"(rows)
                  : "memory");
     asm volatile("tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%0], 0, %1;" ::"r"(at),
-                 "l"(stride_of_map((int64_t)pitch * (int)sizeof(Narrow)))
+                 "l"(stride_of_map((int64_t)pitch * (int)sizeof(T)))
                  : "memory");
     asm volatile("tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%0], 0, 1;" ::"r"(at) : "memory");
     asm volatile("tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%0], 1, 1;" ::"r"(at) : "memory");
-    asm volatile("tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%0], %1;" ::"r"(at), "n"(NARROW_MAP)
-                 : "memory");
+    asm volatile("tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%0], %1;" ::"r"(at), "n"(type) : "memory");
     asm volatile("tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [%0], %1;" ::"r"(at),
                  "n"(not_interleaved)
                  : "memory");

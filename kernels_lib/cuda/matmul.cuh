@@ -5,7 +5,7 @@
  *     matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(tile, a, b, shared, gate, out [, side])
  *     matmul<Product<M, N, K>, TensorTile<m, n, k, warps_m, warps_n, stages, Narrow or float>>(...)      see tensor.cuh
  *     matmul<Product<M, N, K>, FewTile<m, n, early>>(...)                                          see tensor_few.cuh
- *     matmul_turns<Product<M, N, K>, TurnTile<m, n, k, stages>>(tile, maps, ...)                   see tensor_turns.cuh
+ *     matmul_turns<Product<M, N, K>, TurnTile<m, n, k, stages, T>>(tile, maps, ...)                   see tensor_turns.cuh
  *     matmul<Product<M, N, K>, SquareTile<ROWS, COLUMNS>>(...)     of windows of 3 x 3 taps in fp32, see winograd.cuh
  *     matmul... <Product<ROWS, N, K, SLICES>, TensorTile or TurnTile<...>>(...)   the outputs of all slices, see tile.cuh
  *

@@ -1,5 +1,5 @@
-/* Large products of matrices of 16-bit numbers by two groups of warps in turns (sm_90a): while one group multiplies, the other writes out
- * what it has multiplied before, so that neither the tensor cores nor the memory wait for an epilogue. A block stays for
+/* Large products of matrices of 16-bit numbers, or of bytes, by two groups of warps in turns (sm_90a): while one group multiplies, the other
+ * writes out what it has multiplied before, so that neither the tensor cores nor the memory wait for an epilogue. A block stays for
  * many tiles; a ninth warp lets the hardware copy panels for both groups, one stream of them through all tiles:
  *
  *     copies    | panels of tile 0 | of tile 1 | of tile 2 | of tile 3 |
@@ -79,6 +79,7 @@ __device__ void fetch_in_turns(int pair, int stride, const OperandMaps &maps, un
 
 /* A group's tile: its sums, and what becomes of them. */
 template <class Product, class Tile, bool A_ALONG_K, bool B_ALONG_K, class Out> class TurnSums {
+    using T = typename Tile::Element;
     using Memory = TurnMemory<Tile>;
     static constexpr int width = width_of<Out>, folds = folds_of<Out>, row = Memory::columns / width;
     static constexpr int rows = LANES / row, halves = Tile::m / GROUP_LINES, parts = 2 * halves;
@@ -103,11 +104,11 @@ public:
 private:
     static constexpr int steps = all_passes / passes; // that a part is written in
     static constexpr int kept = width * row / LANES;  // totals of columns that each lane keeps
-    float sum[halves][Tile::n / 2] = {};
+    SumOf<T> sum[halves][Tile::n / 2] = {};
     int last = 0; // the stage of the panel that is still being multiplied
 
     static __device__ constexpr int step_bytes(bool along_k) {
-        return along_k ? GROUP_STEP : GROUP_STEP / (int)sizeof(Narrow) * PANEL_ROW;
+        return along_k ? GROUP_STEP : GROUP_STEP / (int)sizeof(T) * PANEL_ROW;
     }
     static __device__ int lane() {
         return threadIdx.x % LANES;
@@ -138,7 +139,7 @@ private:
         for (int step = 0; step < PANEL_ROW / GROUP_STEP; step++)
 #pragma unroll
             for (int half = 0; half < halves; half++)
-                multiply_group<Narrow, Tile::n, A_ALONG_K, B_ALONG_K>(
+                multiply_group<T, Tile::n, A_ALONG_K, B_ALONG_K>(
                     x + (half * GROUP_LINES * PANEL_ROW + step * step_bytes(A_ALONG_K)) / 16,
                     y + step * step_bytes(B_ALONG_K) / 16, sum[half]);
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
@@ -157,9 +158,9 @@ private:
             if (p == part)
 #pragma unroll
                 for (int e = 0; e < Tile::n / 4; e += 2) {
-                    const float *two = &sum[p % halves][p / halves * (Tile::n / 4) + e];
+                    const SumOf<T> *two = &sum[p % halves][p / halves * (Tile::n / 4) + e];
                     int place = place_of(lane() / 4 + e / 2 % 2 * 8, lane() % 4 * 2 + e / 4 * 8);
-                    *(float2 *)(sums + place) = make_float2(two[0], two[1]);
+                    *(float2 *)(sums + place) = make_float2((float)two[0], (float)two[1]);
                 }
     }
     static __device__ void write_step(const Out &out, int i, int j, int step, const float *sums, const Columns &columns,
@@ -342,12 +343,14 @@ __device__ void describe_operands(OperandMaps &maps, OperandMaps &own, const A &
 }
 
 /* By the TURN_THREADS threads of a block that has its multiprocessor alone: tile `tile` and every gridDim.x-th after it.
- * a and b are Lines of Matrix of Narrow; tiles 2 p and 2 p + 1 go to the blocks of a cluster. */
+ * a and b are Lines of Matrix of the tile's elements; tiles 2 p and 2 p + 1 go to the blocks of a cluster. */
 template <class Product, class Tile, class A, class B, class Gate, class Out>
 __device__ void matmul_in_turns(int tile, OperandMaps &maps, const A &a, const B &b, char *shared, Gate &gate,
                                 const Out &out) {
-    static_assert(Tile::m == 2 * GROUP_LINES && Tile::n == TURN_BLOCKS * BOX && Tile::k == BOX,
-                  "a box of b for each block");
+    static_assert(Tile::m == 2 * GROUP_LINES && Tile::n == TURN_BLOCKS * BOX, "a box of b for each block");
+    static_assert(Tile::k * sizeof(typename Tile::Element) == PANEL_ROW, "a panel is a box deep");
+    static_assert(sizeof(typename Tile::Element) == 2 || (A::along_k && B::along_k),
+                  "no instruction turns bytes round");
     const int pair = tile / TURN_BLOCKS, stride = gridDim.x / TURN_BLOCKS;
     const unsigned base = shared_address(shared);
     if (tile < 0) {

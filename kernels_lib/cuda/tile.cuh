@@ -59,16 +59,17 @@ template <class Tile> constexpr bool is_tensor = false;
 template <int m, int n, int k, int warps_m, int warps_n, int stages, class Element>
 constexpr bool is_tensor<TensorTile<m, n, k, warps_m, warps_n, stages, Element>> = true;
 
-/* Of a large product of matrices of 16-bit numbers: one of two groups of four warps multiplies it while the other writes out its own, see
- * tensor_turns.cuh. `stages` panels are on their way or in use. Where there are no instructions for that, it is worked on
+/* Of a large product of matrices of 16-bit numbers, or of bytes: one of two groups of four warps multiplies it while the other writes out its
+ * own, see tensor_turns.cuh. `stages` panels are on their way or in use. Where there are no instructions for that, it is worked on
  * Alone. */
-template <int m_, int n_, int k_, int stages_> struct TurnTile {
-    using Element = Narrow;
-    using Alone = TensorTile<m_, n_, k_, 2, 4, 3, Narrow>;
+template <int m_, int n_, int k_, int stages_, class Element_> struct TurnTile {
+    using Element = Element_;
+    using Alone = TensorTile<m_, n_, k_, 2, 4, 3, Element>;
     static constexpr int m = m_, n = n_, k = k_, stages = stages_;
 };
 template <class Tile> constexpr bool takes_turns = false;
-template <int m, int n, int k, int stages> constexpr bool takes_turns<TurnTile<m, n, k, stages>> = true;
+template <int m, int n, int k, int stages, class Element>
+constexpr bool takes_turns<TurnTile<m, n, k, stages, Element>> = true;
 
 /* Of a product of few rows with a weight, all rows and n columns, see tensor_few.cuh: 16 columns a warp, and other steps of k by the other
  * warps. EARLY: the weight is there ahead of the gate. */
@@ -165,7 +166,7 @@ template <class Tile, int PARTS = 1> struct TensorParts {
 template <class Tile> using PartsOf = decltype(TensorParts<Tile>::choose());
 
 /* Of any TurnTile alone, its sums over rows among it. */
-constexpr int TURN_SHARED_ALONE = tensor_shared<TurnTile<128, 128, 64, 6>::Alone>();
+constexpr int TURN_SHARED_ALONE = tensor_shared<TurnTile<128, 128, 64, 6, Narrow>::Alone>();
 
 template <class Product, class Tile> __host__ __device__ constexpr int block_shared() {
     return tile_shared(Tile::m, Tile::n, Tile::k, Tile::tm, Tile::tn, Tile::slices, Product::K, STAGES);

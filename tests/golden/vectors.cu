@@ -158,7 +158,7 @@ struct seen_tensors {
 // 2,048 tiles of 128 x 128 outputs, one a group of four warps, in turns; bf16 on tensor cores, panels copied
 // ahead by the hardware (cuda/tensor_turns.cuh)
 using seen_product = Product<BATCH * X_ROWS * X_COLUMNS, Y, X_CHANNELS>;
-using seen_tile = TurnTile<128, 128, 64, 6>;
+using seen_tile = TurnTile<128, 128, 64, 6, bfloat16>;
 constexpr int seen_tiles = product_tiles<seen_product, seen_tile>();
 constexpr int seen_shared_bytes = product_shared<seen_product, seen_tile>();
 static __device__ void seen(const seen_tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {

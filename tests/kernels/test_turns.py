@@ -57,14 +57,23 @@ def test_it_takes_turns(mtc, tmp_path):
     model = tmp_path / "m.mt"
     model.write_text(MODEL)
     source = mtc(model, "--emit", "cu").stdout
-    assert source.count("= TurnTile<128, 128, 64, 6>;") >= 5  # two products forward, two gradients of inputs, one of a weight
+    assert source.count("= TurnTile<128, 128, 64, 6, bfloat16>;") >= 5  # two products forward, two gradients of inputs, one of a weight
     assert source.count("InTurns<") >= 5
     assert "d_h2_weight_slices_product = Product<H2, H1, 2816, 3>;" in source
+
+
+def test_integers_take_turns(mtc, tmp_path):
+    """Where rows are whole packs of 16 bytes: those of x and h2 are, of 64 and 3072 bytes, those of h1, of 1000, are not."""
+    model = tmp_path / "m.mt"
+    model.write_text(MODEL.replace("  loss ", "  predict   = out\n  loss "))
+    source = mtc(model, "--emit", "cu", "--precision", "int8").stdout
+    assert source.count("= TurnTile<128, 128, 128, 6, Integer>;") == 2
 
 
 @pytest.mark.nvcc
 def test_it_compiles_with_and_without_turns(compile_model):
     compile_model(MODEL, "--arch", "sm_80,sm_90a", target="cuda")
+    compile_model(MODEL, "--arch", "sm_80,sm_90a", "--precision", "int8", target="cuda")
 
 
 @pytest.mark.gpu

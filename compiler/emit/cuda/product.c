@@ -82,11 +82,12 @@ static bool is_there_early(const Program *program, const Kernel *kernel, const N
     return written_in(program, n) != phase_before(program, kernel);
 }
 
-/* "Tile<128, 64, 16, 8, 4>", "TensorTile<128, 128, 64, 2, 4, 4, bfloat16>", "TurnTile<128, 128, 64, 6>" */
+/* "Tile<128, 64, 16, 8, 4>", "TensorTile<128, 128, 64, 2, 4, 4, bfloat16>", "TurnTile<128, 128, 64, 6, bfloat16>" */
 static const char *tile_type(Emitter *e, const Kernel *kernel, int warp) {
     const Tile *tile = &kernel->tile;
     if (tile->turns) {
-        const char *type = arena_printf(e->arena, "TurnTile<%d, %d, %d, %d>", tile->m, tile->n, tile->k, tile->stages);
+        const char *type = arena_printf(e->arena, "TurnTile<%d, %d, %d, %d, %s>", tile->m, tile->n, tile->k,
+                                        tile->stages, math_info[kernel->math].element);
         return takes_turns(e, kernel) ? type : arena_printf(e->arena, "%s::Alone", type);
     }
     if (tile->few)
