@@ -147,9 +147,18 @@ private:
     static __device__ float *own_sums(char *shared) {
         return (float *)(shared + Memory::sums + threadIdx.x / LANES * Memory::warp_sums);
     }
-    /* Where a warp's sums lie: eight neighbours change places with others, so that rows meet different banks. */
+    /* Where a warp's sums lie: eight neighbours change places with others, so that rows meet different banks, and the fours of every second
+     * LANES columns with each other: lanes that take eight read a four at a time, of which a row's then meet different banks too. */
+    static constexpr int four = width < 4 ? width : 4;
     static __device__ int place_of(int row, int column) {
-        return row * Memory::columns + (column ^ row % 4 * 8);
+        return row * Memory::columns + (column ^ row % 4 * 8 ^ column / LANES % 2 * 4);
+    }
+    static __device__ Sum load_sums(const float *sums, int row, int column) {
+        Sum pack;
+#pragma unroll
+        for (int v = 0; v < width; v += four)
+            *(Pack<float, four> *)(pack.value + v) = load_pack<four>(sums + place_of(row, column + v));
+        return pack;
     }
     /* Part `part`, half of the columns of 16 rows, to the warp's shared memory. */
     __device__ void lay(int part, float *sums) const {
@@ -168,7 +177,7 @@ private:
 #pragma unroll
         for (int pass = 0; pass < passes; pass++) {
             int line = lane() / row + (step % steps * passes + pass) * rows;
-            Sum pack = load_pack<width>(sums + place_of(line, lane() % row * width));
+            Sum pack = load_sums(sums, line, lane() % row * width);
             if (!exists(j))
                 continue;
             const auto both = both_ahead(columns, ahead[pass]);
