@@ -214,7 +214,7 @@ static bool is_of_leaves(const Fusion *f, const Cone *cone) {
 static void inline_map(Fusion *f, Node *n, bool complete) {
     Cone cone = {
         .home = f->home[n->id], .fold_bytes = complete ? type_bytes(&n->type) / SMALL_FOLD : 0, .overwritten = INT_MAX};
-    if (n->op->cls != OP_MAP || is_root_value(f, n))
+    if (n->op->cls != OP_MAP || is_root_value(f, n) || f->lasts[n->id])
         return;
     fusion_walk(f);
     if (add_cone(f, n, &cone) && !(is_of_leaves(f, &cone) && fusion_serves_many(f, n)) && may_wait(&cone) &&
