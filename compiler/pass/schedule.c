@@ -124,11 +124,11 @@ static Kernel *only_kernel(const Program *program, int level) {
     return only;
 }
 
-/* A short row that is no result, such as a norm's. */
+/* A short row that is no result: a norm's, or numbers that threads compute, each its own. */
 static bool is_short_row(const Kernel *kernel) {
     enum { MOST_BYTES = 64 * 1024 };
-    return kernel->cls == KERNEL_LOOP && kernel->rows == 1 && !kernel->held && kernel->stores.count == 1 &&
-           kernel->roots.count == 0 && kernel->bytes <= MOST_BYTES;
+    return kernel->cls == KERNEL_LOOP && (kernel->rows == 1 || kernel->team == TEAM_THREAD) && !kernel->held &&
+           kernel->stores.count == 1 && kernel->roots.count == 0 && kernel->bytes <= MOST_BYTES;
 }
 
 /* Of the level, all kernels read the value, and nobody else does; they are loops over rows, in one launch, of no more tiles than

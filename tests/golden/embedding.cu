@@ -548,25 +548,10 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- decoding: the scores of the token after a position -----------------------------------------------------
 
-// x = gather(table, tokens) + weight([32, 64])                                                  embedding.mt:11
-// scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
-//     tokens[0, 0] = token
-//     x[0, 0, k] = table[tokens[0, 0], k] + x[position, k]
-//     decode_x_relu[0, 0, k] = relu(x[0, 0, k])
-constexpr int decode_x_tiles = divide_up(X_COLUMNS, Thread::rows);
-static __device__ void decode_x(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= X_COLUMNS)
-        return;
-    float x = t.table[token(batch) * X_COLUMNS + i] + t.x[position(batch) * X_COLUMNS + i];
-    t.decode_x_relu[i] = relu(x);
-}
-
 // scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
 constexpr int decode_scores_tiles = divide_up(SCORES_COLUMNS, Warp::rows);
 constexpr int decode_scores_shared_bytes = team_shared<Warp>(0);
-static __device__ void decode_scores(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+static __device__ void decode_scores(const Tensors &t, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
     gate();
@@ -580,6 +565,21 @@ static __device__ void decode_scores(const Tensors &t, const Batch &, int tile, 
     scores = team_sum(team, scores);
     if (leads(team))
         t.decode_scores[i] = scores;
+}
+
+// x = gather(table, tokens) + weight([32, 64])                                                  embedding.mt:11
+// scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
+//     tokens[0, 0] = token
+//     x[0, 0, k] = table[tokens[0, 0], k] + x[position, k]
+//     decode_x_relu[0, 0, k] = relu(x[0, 0, k])
+constexpr int decode_x_tiles = divide_up(X_COLUMNS, Thread::rows);
+static __device__ void decode_x(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+    int i = tile * THREADS + threadIdx.x;
+    gate();
+    if (i >= X_COLUMNS)
+        return;
+    float x = t.table[token(batch) * X_COLUMNS + i] + t.x[position(batch) * X_COLUMNS + i];
+    t.decode_x_relu[i] = relu(x);
 }
 
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
@@ -608,15 +608,30 @@ static __device__ void decode_output_prediction(const Tensors &t, const Batch &,
         t.decode_prediction[j] = exp(t.decode_scores[j] - scores_max) * (1.0f / scores_sum);
 }
 
-// phase 1 of 3: 1 tile
-using decode_1_launch = Phase<Tensors, decode_x, decode_x_tiles, 0>;
-// phase 2 of 3: 9 tiles
-using decode_2_launch = Phase<Tensors, decode_scores, decode_scores_tiles, decode_scores_shared_bytes>;
-// phase 3 of 3: 1 tile
-using decode_3_launch =
+// phase 1 of 2: 9 tiles
+constexpr int decode_1_shared = decode_scores_shared_bytes;
+constexpr int decode_1_weights = with_row<char>(with_row<float>(decode_1_shared, 64), 0);
+constexpr int decode_1_bytes = decode_1_weights;
+static __device__ void decode_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    float *row = (float *)(shared + with_row<float>(decode_1_shared, 0)); // decode_x_relu
+    auto compute_row = [&] {
+        Tensors own = t;
+        own.decode_x_relu = row;
+        decode_x(own, batch, 0, gate);
+        __syncthreads();
+    };
+    Tensors own = t;
+    own.decode_x_relu = row;
+    compute_row();
+    decode_scores(own, tile, shared, gate);
+}
+using decode_1_launch = Phase<Tensors, decode_1, decode_scores_tiles, decode_1_bytes>;
+
+// phase 2 of 2: 1 tile
+using decode_2_launch =
     Phase<Tensors, decode_output_prediction, decode_output_prediction_tiles, decode_output_prediction_shared_bytes>;
 
-using Decode = Step<Tensors, BATCH, REPORTS, decode_1_launch, decode_2_launch, decode_3_launch>;
+using Decode = Step<Tensors, BATCH, REPORTS, decode_1_launch, decode_2_launch>;
 
 static const char *decode(const MtcRun *run) {
     return token_graphs.decode<Decode>(run);

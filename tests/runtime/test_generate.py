@@ -339,6 +339,18 @@ def test_a_launch_of_a_token_does_what_it_can_ahead_of_its_gate(mtc, tmp_path):
     assert product.index("compute_row();") < product.index("await_rows();") < product.index("decode_to_m_2(own, tile, shared, gate);")
 
 
+def test_a_token_of_integers_reads_copies_beside_them_and_makes_integers_where_they_are_read(mtc, tmp_path):
+    """The last product is one of bf16; what attention leaves becomes integers in each block of the product that reads them."""
+    tied = WIDE.replace("embedding(seen, 3000, 256)", "gather(table, seen)").replace("linear(layer_norm(m), 3000)", "unembed(layer_norm(m), table)")
+    text = model_of("  table = weight([3000, 256], normal(0, 0.02))" + tied, 'tokens("tokens.bin")').replace("class[19]", "class[3000]")
+    (tmp_path / "m.mt").write_text(text)
+    done = mtc(tmp_path / "m.mt", "--emit=cu", "--arch", "sm_90a", "--precision", "int8", "-o", tmp_path / "m.cu")
+    assert done.returncode == 0, done.stderr
+    decoding = (tmp_path / "m.cu").read_text().split("// ---- decoding")[1]
+    assert "load_pack<4>(t.decode_table_bf16 + i * " in decoding and "round_bf16" not in decoding
+    assert "own.decode_to_h_to_i8 = row;" in decoding
+
+
 def test_what_the_end_of_a_tokens_row_reads_is_read_at_its_start(mtc, tmp_path):
     """What no launch writes ahead of the gate, the rest behind it; both before the sum."""
     decoding = decoding_of(mtc, tmp_path)

@@ -175,6 +175,20 @@ static void write_group_with_row(Emitter *e, const Launch *launch, int group, Wr
     write_line(out, "%s;", call_with(e, g->function, "own", "tile"));
 }
 
+/* All tiles of the row, behind the gate once: what they read is on its way at a time. */
+static void write_row_call(Emitter *e, const Function *function, int64_t tiles, Writer *out) {
+    if (tiles == 1) {
+        write_line(out, "%s;", call_with(e, function, "own", "0"));
+        return;
+    }
+    Writer call = writer_like(out);
+    write_line(&call, "%s;", call_behind(e, function, "own", "part", "passed"));
+    write_line(out, "gate();\nGate passed;");
+    write_block(out,
+                arena_printf(e->arena, "for (int part = 0; part < %s; part++)", own_constant(e, function, "tiles")),
+                &call);
+}
+
 /* What the groups need of shared memory is followed by the row. */
 static void write_row_lambda(Emitter *e, const Launch *launch, Writer *out) {
     const int row = launch->groups.count;
@@ -183,7 +197,8 @@ static void write_row_lambda(Emitter *e, const Launch *launch, Writer *out) {
                row_name(e, launch));
     write_open(out, "auto compute_row = [&] {");
     write_tensors_with_row(e, launch, row, out);
-    write_line(out, "%s;\n__syncthreads();", call_with(e, group_at(launch, row)->function, "own", "0"));
+    write_row_call(e, group_at(launch, row)->function, launch->row->tiles, out);
+    write_line(out, "__syncthreads();");
     write_close(out, "};");
 }
 

@@ -19,9 +19,13 @@ const char *places_type(Emitter *e, const Function *f) {
     return f->sized >= 0 ? arena_printf(e->arena, "%s::Own", f->name) : f->type ? f->type : "Tensors";
 }
 
-const char *call_with(Emitter *e, const Function *f, const char *tensors, const char *tile) {
-    const char *const given[PARAMETERS] = {tensors, "batch", tile, "shared", "gate"};
+const char *call_behind(Emitter *e, const Function *f, const char *tensors, const char *tile, const char *gate) {
+    const char *const given[PARAMETERS] = {tensors, "batch", tile, "shared", gate};
     return arena_printf(e->arena, "%s(%s)", function_name(e, f), arguments_of(e, f, given));
+}
+
+const char *call_with(Emitter *e, const Function *f, const char *tensors, const char *tile) {
+    return call_behind(e, f, tensors, tile, "gate");
 }
 
 const char *team_name(Emitter *e, const Kernel *kernel) {

@@ -12,6 +12,7 @@ const char *function_name(Emitter *e, const Function *f);
 const char *places_type(Emitter *e, const Function *f);
 /* "h(h_tensors(t, 3), batch, tile, shared, gate)", with these instead of t and tile. */
 const char *call_with(Emitter *e, const Function *f, const char *tensors, const char *tile);
+const char *call_behind(Emitter *e, const Function *f, const char *tensors, const char *tile, const char *gate);
 /* "Warp". */
 const char *team_name(Emitter *e, const Kernel *kernel);
 /* What the text of the function calls tensor `b` of those that it mentions. */
