@@ -232,6 +232,27 @@ static Graph *idle_step(Module *module) {
     return g;
 }
 
+static const Node *largest_weight(const Graph *g) {
+    const Node *largest = NULL;
+    for (int i = 0; i < g->nodes.count; i++) {
+        const Node *n = g->nodes.at[i];
+        if (n->op->table == TABLE_WEIGHT && (!largest || type_elements(&n->type) > type_elements(&largest->type)))
+            largest = n;
+    }
+    return largest;
+}
+
+static void refuse_to_quantize(const Module *module) {
+    const Node *largest = largest_weight(module->eval);
+    diag_error(
+        module->diag, (Span){0},
+        "--precision int8: no product of this model can be one of integers: of a weight that nothing else reads, "
+        "and that has some 16,000 numbers or more, or meets a value at several positions");
+    if (largest)
+        diag_note(module->diag, largest->src, "the largest weight, '%s', has %lld numbers; bf16 and fp32 take any",
+                  module->weights.at[largest->attr.index].name, (long long)type_elements(&largest->type));
+}
+
 bool quantize_products(Module *module) {
     if (module->shards) {
         diag_error(module->diag, (Span){0},
@@ -252,9 +273,7 @@ bool quantize_products(Module *module) {
     module->printed.count = 0;
     watch_inputs(&q);
     if (!module->quantized.count) {
-        diag_error(module->diag, (Span){0},
-                   "--precision int8: no product of this model can be one of integers: those of weights that nothing "
-                   "else reads, which are not small");
+        refuse_to_quantize(module);
         return false;
     }
     graph_rewrite(module->watch, as_floats, &q);

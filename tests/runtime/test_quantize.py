@@ -190,7 +190,8 @@ def test_what_mtc_refuses(mtc, tmp_path):
     (tmp_path / "m.mt").write_text(MODEL.replace("optimizer", "precision = int8\n  optimizer"))
     assert "nothing trains in int8" in told("--emit=plan")
     (tmp_path / "m.mt").write_text(MODEL.replace("scores = linear(joined, 4)", "scores = linear(flatten(image), 4)"))
-    assert "no product of this model can be one of integers" in told("--precision", "int8", "--emit=plan")
+    message = told("--precision", "int8", "--emit=plan")
+    assert "no product of this model can be one of integers" in message and "has 512 numbers" in message
 
 
 def test_graphs_say_where_integers_are(mtc, tmp_path):
