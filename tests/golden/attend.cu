@@ -578,19 +578,21 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every buffer is touched once
+// clang-format off
 static const MtcKernel kernel_table[] = {
-    {.name = "tokens_reshape", .statement = 0, .phase = 0, .flops = 168, .bytes = 1344},
-    {.name = "qkv", .statement = 0, .phase = 1, .flops = 8064, .bytes = 4032},
-    {.name = "mixed", .statement = 1, .phase = 2, .flops = 3584, .bytes = 3808},
-    {.name = "logits", .statement = 2, .phase = 3, .flops = 2812, .bytes = 2556},
-    {.name = "d_qkv_dots", .statement = 1, .phase = 4, .flops = 224, .bytes = 2016},
-    {.name = "d_logits_weight", .statement = 2, .phase = 4, .flops = 1344, .bytes = 2312},
-    {.name = "report_loss", .statement = 3, .phase = 4, .flops = 4, .bytes = 20},
-    {.name = "d_qkv", .statement = 1, .phase = 5, .flops = 8960, .bytes = 6720},
-    {.name = "d_qkv_weight", .statement = 0, .phase = 6, .flops = 8064, .bytes = 4512},
-    {.name = "update_qkv_bias", .statement = 0, .phase = 6, .flops = 720, .bytes = 2880},
+    {"tokens_reshape", 0, 0, MTC_MATH_FP32, 168, 1344},
+    {"qkv", 0, 1, MTC_MATH_FP32, 8064, 4032},
+    {"mixed", 1, 2, MTC_MATH_FP32, 3584, 3808},
+    {"logits", 2, 3, MTC_MATH_FP32, 2812, 2556},
+    {"d_qkv_dots", 1, 4, MTC_MATH_FP32, 224, 2016},
+    {"d_logits_weight", 2, 4, MTC_MATH_FP32, 1344, 2312},
+    {"report_loss", 3, 4, MTC_MATH_FP32, 4, 20},
+    {"d_qkv", 1, 5, MTC_MATH_FP32, 8960, 6720},
+    {"d_qkv_weight", 0, 6, MTC_MATH_FP32, 8064, 4512},
+    {"update_qkv_bias", 0, 6, MTC_MATH_FP32, 720, 2880},
 };
+// clang-format on
 
 const MtcModel mtc_model = {
     .abi = MTC_ABI,

@@ -515,16 +515,18 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every buffer is touched once
+// clang-format off
 static const MtcKernel kernel_table[] = {
-    {.name = "a", .statement = 0, .phase = 0, .flops = 24, .bytes = 192},
-    {.name = "a_times_a", .statement = 1, .phase = 1, .flops = 144, .bytes = 240},
-    {.name = "s", .statement = 1, .phase = 2, .flops = 192, .bytes = 288},
-    {.name = "s_times_a", .statement = 2, .phase = 3, .flops = 144, .bytes = 336},
-    {.name = "y_to_d_y", .statement = 2, .phase = 4, .flops = 268, .bytes = 260},
-    {.name = "d_y_weight", .statement = 2, .phase = 5, .flops = 144, .bytes = 312},
-    {.name = "report_loss", .statement = 3, .phase = 5, .flops = 4, .bytes = 20},
+    {"a", 0, 0, MTC_MATH_FP32, 24, 192},
+    {"a_times_a", 1, 1, MTC_MATH_FP32, 144, 240},
+    {"s", 1, 2, MTC_MATH_FP32, 192, 288},
+    {"s_times_a", 2, 3, MTC_MATH_FP32, 144, 336},
+    {"y_to_d_y", 2, 4, MTC_MATH_FP32, 268, 260},
+    {"d_y_weight", 2, 5, MTC_MATH_FP32, 144, 312},
+    {"report_loss", 3, 5, MTC_MATH_FP32, 4, 20},
 };
+// clang-format on
 
 const MtcModel mtc_model = {
     .abi = MTC_ABI,

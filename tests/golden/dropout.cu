@@ -365,13 +365,15 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every buffer is touched once
+// clang-format off
 static const MtcKernel kernel_table[] = {
-    {.name = "y_to_d_y", .statement = 0, .phase = 0, .flops = 268, .bytes = 260},
-    {.name = "to_y", .statement = 0, .phase = 0, .flops = 24, .bytes = 192},
-    {.name = "d_y_weight", .statement = 0, .phase = 1, .flops = 144, .bytes = 312},
-    {.name = "report_loss", .statement = 1, .phase = 1, .flops = 4, .bytes = 20},
+    {"y_to_d_y", 0, 0, MTC_MATH_FP32, 268, 260},
+    {"to_y", 0, 0, MTC_MATH_FP32, 24, 192},
+    {"d_y_weight", 0, 1, MTC_MATH_FP32, 144, 312},
+    {"report_loss", 1, 1, MTC_MATH_FP32, 4, 20},
 };
+// clang-format on
 
 const MtcModel mtc_model = {
     .abi = MTC_ABI,

@@ -697,21 +697,23 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every buffer is touched once
+// clang-format off
 static const MtcKernel kernel_table[] = {
-    {.name = "x", .statement = 2, .phase = 0, .flops = 1572864, .bytes = 2680064},
-    {.name = "tokens", .statement = 0, .phase = 0, .flops = 8192, .bytes = 66560},
-    {.name = "scores", .statement = 3, .phase = 1, .flops = 68157440, .bytes = 4243712},
-    {.name = "d_scores", .statement = 4, .phase = 2, .flops = 4284416, .bytes = 4326400},
-    {.name = "d_x", .statement = 3, .phase = 3, .flops = 68157440, .bytes = 4768000},
-    {.name = "to_d_table", .statement = 3, .phase = 3, .flops = 68157440, .bytes = 4493312},
-    {.name = "loss_part", .statement = 4, .phase = 3, .flops = 8704, .bytes = 33792},
-    {.name = "update_x", .statement = 2, .phase = 4, .flops = 528384, .bytes = 2113536},
-    {.name = "to_d_table_2", .statement = 3, .phase = 4, .flops = 66560, .bytes = 282880},
-    {.name = "gather_grad", .statement = 2, .phase = 4, .flops = 524288, .bytes = 2146560},
-    {.name = "report_loss", .statement = 4, .phase = 4, .flops = 256, .bytes = 1028},
-    {.name = "update_table", .statement = 2, .phase = 5, .flops = 12480, .bytes = 66560},
+    {"x", 2, 0, MTC_MATH_FP32, 1572864, 2680064},
+    {"tokens", 0, 0, MTC_MATH_FP32, 8192, 66560},
+    {"scores", 3, 1, MTC_MATH_FP32, 68157440, 4243712},
+    {"d_scores", 4, 2, MTC_MATH_FP32, 4284416, 4326400},
+    {"d_x", 3, 3, MTC_MATH_FP32, 68157440, 4768000},
+    {"to_d_table", 3, 3, MTC_MATH_FP32, 68157440, 4493312},
+    {"loss_part", 4, 3, MTC_MATH_FP32, 8704, 33792},
+    {"update_x", 2, 4, MTC_MATH_FP32, 528384, 2113536},
+    {"to_d_table_2", 3, 4, MTC_MATH_FP32, 66560, 282880},
+    {"gather_grad", 2, 4, MTC_MATH_FP32, 524288, 2146560},
+    {"report_loss", 4, 4, MTC_MATH_FP32, 256, 1028},
+    {"update_table", 2, 5, MTC_MATH_FP32, 12480, 66560},
 };
+// clang-format on
 
 const MtcModel mtc_model = {
     .abi = MTC_ABI,

@@ -567,9 +567,9 @@ static const MtcSplit split_table[] = {
 static const char *const setting_table[] = {"--precision int8"};
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {.name = "report_loss", .statement = 3, .phase = 0, .flops = 1, .bytes = 4},
+    {"report_loss", 3, 0, MTC_MATH_FP32, 1, 4},
 };
 static const MtcPrint print_table[] = {
     {.at = "integers.mt:10",

@@ -466,13 +466,15 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every buffer is touched once
+// clang-format off
 static const MtcKernel kernel_table[] = {
-    {.name = "y_to_d_y", .statement = 0, .phase = 0, .flops = 72, .bytes = 156},
-    {.name = "to_y", .statement = 0, .phase = 0, .flops = 24, .bytes = 168},
-    {.name = "d_y_weight", .statement = 0, .phase = 1, .flops = 48, .bytes = 168},
-    {.name = "report_loss", .statement = 1, .phase = 1, .flops = 4, .bytes = 20},
+    {"y_to_d_y", 0, 0, MTC_MATH_FP32, 72, 156},
+    {"to_y", 0, 0, MTC_MATH_FP32, 24, 168},
+    {"d_y_weight", 0, 1, MTC_MATH_FP32, 48, 168},
+    {"report_loss", 1, 1, MTC_MATH_FP32, 4, 20},
 };
+// clang-format on
 
 const MtcModel mtc_model = {
     .abi = MTC_ABI,

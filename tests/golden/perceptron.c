@@ -486,14 +486,16 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss", "accuracy"};
 static const bool rises_table[] = {false, true};
-// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every buffer is touched once
+// clang-format off
 static const MtcKernel kernel_table[] = {
-    {.name = "x", .statement = 0, .phase = 0, .flops = 24, .bytes = 96},
-    {.name = "h_to_d_h_pre", .statement = 1, .phase = 1, .flops = 620, .bytes = 492},
-    {.name = "d_y_weight", .statement = 2, .phase = 2, .flops = 96, .bytes = 232},
-    {.name = "d_h_weight", .statement = 1, .phase = 2, .flops = 192, .bytes = 384},
-    {.name = "report_loss", .statement = 3, .phase = 2, .flops = 8, .bytes = 40},
+    {"x", 0, 0, MTC_MATH_FP32, 24, 96},
+    {"h_to_d_h_pre", 1, 1, MTC_MATH_FP32, 620, 492},
+    {"d_y_weight", 2, 2, MTC_MATH_FP32, 96, 232},
+    {"d_h_weight", 1, 2, MTC_MATH_FP32, 192, 384},
+    {"report_loss", 3, 2, MTC_MATH_FP32, 8, 40},
 };
+// clang-format on
 
 const MtcModel mtc_model = {
     .abi = MTC_ABI,

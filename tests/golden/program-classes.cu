@@ -512,13 +512,15 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss", "accuracy"};
 static const bool rises_table[] = {false, true};
-// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every buffer is touched once
+// clang-format off
 static const MtcKernel kernel_table[] = {
-    {.name = "h_to_d_h", .statement = 0, .phase = 0, .flops = 684, .bytes = 492},
-    {.name = "d_z_weight", .statement = 1, .phase = 1, .flops = 96, .bytes = 472},
-    {.name = "d_h_weight", .statement = 0, .phase = 1, .flops = 192, .bytes = 832},
-    {.name = "report_loss", .statement = 2, .phase = 1, .flops = 8, .bytes = 40},
+    {"h_to_d_h", 0, 0, MTC_MATH_FP32, 684, 492},
+    {"d_z_weight", 1, 1, MTC_MATH_FP32, 96, 472},
+    {"d_h_weight", 0, 1, MTC_MATH_FP32, 192, 832},
+    {"report_loss", 2, 1, MTC_MATH_FP32, 8, 40},
 };
+// clang-format on
 
 const MtcModel mtc_model = {
     .abi = MTC_ABI,

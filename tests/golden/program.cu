@@ -374,13 +374,15 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every buffer is touched once
+// clang-format off
 static const MtcKernel kernel_table[] = {
-    {.name = "h_to_d_h_pre", .statement = 0, .phase = 0, .flops = 456, .bytes = 456},
-    {.name = "d_z_weight", .statement = 1, .phase = 1, .flops = 64, .bytes = 176},
-    {.name = "d_h_weight", .statement = 0, .phase = 1, .flops = 192, .bytes = 384},
-    {.name = "report_loss", .statement = 2, .phase = 1, .flops = 4, .bytes = 20},
+    {"h_to_d_h_pre", 0, 0, MTC_MATH_FP32, 456, 456},
+    {"d_z_weight", 1, 1, MTC_MATH_FP32, 64, 176},
+    {"d_h_weight", 0, 1, MTC_MATH_FP32, 192, 384},
+    {"report_loss", 2, 1, MTC_MATH_FP32, 4, 20},
 };
+// clang-format on
 
 const MtcModel mtc_model = {
     .abi = MTC_ABI,

@@ -489,14 +489,16 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every buffer is touched once
+// clang-format off
 static const MtcKernel kernel_table[] = {
-    {.name = "to_b", .statement = 0, .phase = 0, .flops = 24, .bytes = 144},
-    {.name = "to_b_2", .statement = 0, .phase = 0, .flops = 24, .bytes = 144},
-    {.name = "b_to_d_y", .statement = 0, .phase = 1, .flops = 236, .bytes = 368},
-    {.name = "d_y_weight", .statement = 1, .phase = 2, .flops = 72, .bytes = 192},
-    {.name = "report_loss", .statement = 2, .phase = 2, .flops = 4, .bytes = 20},
+    {"to_b", 0, 0, MTC_MATH_FP32, 24, 144},
+    {"to_b_2", 0, 0, MTC_MATH_FP32, 24, 144},
+    {"b_to_d_y", 0, 1, MTC_MATH_FP32, 236, 368},
+    {"d_y_weight", 1, 2, MTC_MATH_FP32, 72, 192},
+    {"report_loss", 2, 2, MTC_MATH_FP32, 4, 20},
 };
+// clang-format on
 
 const MtcModel mtc_model = {
     .abi = MTC_ABI,

@@ -375,13 +375,15 @@ static const MtcSetMetric set_metric_table[] = {
     {.compute = mtc_metric_rmse, .inputs = 2, .input = {0, 1}},
     {.compute = mtc_metric_r2, .inputs = 2, .input = {0, 1}},
 };
-// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every buffer is touched once
+// clang-format off
 static const MtcKernel kernel_table[] = {
-    {.name = "x", .statement = 0, .phase = 0, .flops = 32, .bytes = 128},
-    {.name = "y_to_d_y", .statement = 1, .phase = 1, .flops = 128, .bytes = 276},
-    {.name = "d_y_weight", .statement = 1, .phase = 2, .flops = 64, .bytes = 200},
-    {.name = "report_loss", .statement = 2, .phase = 2, .flops = 16, .bytes = 72},
+    {"x", 0, 0, MTC_MATH_FP32, 32, 128},
+    {"y_to_d_y", 1, 1, MTC_MATH_FP32, 128, 276},
+    {"d_y_weight", 1, 2, MTC_MATH_FP32, 64, 200},
+    {"report_loss", 2, 2, MTC_MATH_FP32, 16, 72},
 };
+// clang-format on
 
 const MtcModel mtc_model = {
     .abi = MTC_ABI,

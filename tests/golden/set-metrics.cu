@@ -332,12 +332,14 @@ static const MtcSetMetric set_metric_table[] = {
     {.compute = mtc_metric_rmse, .inputs = 2, .input = {0, 1}},
     {.compute = mtc_metric_r2, .inputs = 2, .input = {0, 1}},
 };
-// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every buffer is touched once
+// clang-format off
 static const MtcKernel kernel_table[] = {
-    {.name = "y_to_d_y", .statement = 0, .phase = 0, .flops = 128, .bytes = 276},
-    {.name = "d_y_weight", .statement = 0, .phase = 1, .flops = 64, .bytes = 200},
-    {.name = "report_loss", .statement = 1, .phase = 1, .flops = 16, .bytes = 72},
+    {"y_to_d_y", 0, 0, MTC_MATH_FP32, 128, 276},
+    {"d_y_weight", 0, 1, MTC_MATH_FP32, 64, 200},
+    {"report_loss", 1, 1, MTC_MATH_FP32, 16, 72},
 };
+// clang-format on
 
 const MtcModel mtc_model = {
     .abi = MTC_ABI,

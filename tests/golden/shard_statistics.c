@@ -818,25 +818,27 @@ static const MtcSplit split_table[] = {
 static const char *const setting_table[] = {"--shards 3"};
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every buffer is touched once
+// clang-format off
 static const MtcKernel kernel_table[] = {
-    {.name = "x", .statement = 0, .phase = 0, .flops = 20, .bytes = 80},
-    {.name = "to_h", .statement = 1, .phase = 1, .flops = 240, .bytes = 320},
-    {.name = "to_h_2", .statement = 1, .phase = 2, .flops = 30, .bytes = 144},
-    {.name = "over_shards", .statement = 1, .phase = 3, .flops = 0, .bytes = 48},
-    {.name = "h_mean", .statement = 1, .phase = 4, .flops = 6, .bytes = 72},
-    {.name = "to_h_3", .statement = 1, .phase = 5, .flops = 30, .bytes = 144},
-    {.name = "variance", .statement = 1, .phase = 6, .flops = 0, .bytes = 48},
-    {.name = "h_to_d_h", .statement = 1, .phase = 7, .flops = 532, .bytes = 548},
-    {.name = "update_h_1_running_mean_shard_sum", .statement = 4, .phase = 7, .flops = 28, .bytes = 144},
-    {.name = "d_y_weight", .statement = 2, .phase = 8, .flops = 144, .bytes = 228},
-    {.name = "d_h_1_weight", .statement = 1, .phase = 8, .flops = 90, .bytes = 360},
-    {.name = "report_loss", .statement = 3, .phase = 8, .flops = 4, .bytes = 20},
-    {.name = "over_shards_2", .statement = 1, .phase = 9, .flops = 0, .bytes = 48},
-    {.name = "over_shards_3", .statement = 1, .phase = 9, .flops = 0, .bytes = 48},
-    {.name = "to_d_h_0_weight", .statement = 1, .phase = 10, .flops = 120, .bytes = 408},
-    {.name = "d_h_0_weight", .statement = 1, .phase = 11, .flops = 240, .bytes = 296},
+    {"x", 0, 0, MTC_MATH_FP32, 20, 80},
+    {"to_h", 1, 1, MTC_MATH_FP32, 240, 320},
+    {"to_h_2", 1, 2, MTC_MATH_FP32, 30, 144},
+    {"over_shards", 1, 3, MTC_MATH_FP32, 0, 48},
+    {"h_mean", 1, 4, MTC_MATH_FP32, 6, 72},
+    {"to_h_3", 1, 5, MTC_MATH_FP32, 30, 144},
+    {"variance", 1, 6, MTC_MATH_FP32, 0, 48},
+    {"h_to_d_h", 1, 7, MTC_MATH_FP32, 532, 548},
+    {"update_h_1_running_mean_shard_sum", 4, 7, MTC_MATH_FP32, 28, 144},
+    {"d_y_weight", 2, 8, MTC_MATH_FP32, 144, 228},
+    {"d_h_1_weight", 1, 8, MTC_MATH_FP32, 90, 360},
+    {"report_loss", 3, 8, MTC_MATH_FP32, 4, 20},
+    {"over_shards_2", 1, 9, MTC_MATH_FP32, 0, 48},
+    {"over_shards_3", 1, 9, MTC_MATH_FP32, 0, 48},
+    {"to_d_h_0_weight", 1, 10, MTC_MATH_FP32, 120, 408},
+    {"d_h_0_weight", 1, 11, MTC_MATH_FP32, 240, 296},
 };
+// clang-format on
 
 const MtcModel mtc_model = {
     .abi = MTC_ABI,

@@ -737,17 +737,19 @@ static const MtcSplit split_table[] = {
 static const char *const setting_table[] = {"--shards 3"};
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every buffer is touched once
+// clang-format off
 static const MtcKernel kernel_table[] = {
-    {.name = "to_h", .statement = 0, .phase = 0, .flops = 264, .bytes = 344},
-    {.name = "to_h_2", .statement = 0, .phase = 0, .flops = 20, .bytes = 160},
-    {.name = "h", .statement = 0, .phase = 1, .flops = 258, .bytes = 456},
-    {.name = "y_to_d_h", .statement = 1, .phase = 2, .flops = 436, .bytes = 476},
-    {.name = "d_h_1_weight", .statement = 0, .phase = 3, .flops = 234, .bytes = 408},
-    {.name = "d_y_weight", .statement = 1, .phase = 3, .flops = 144, .bytes = 228},
-    {.name = "report_loss", .statement = 2, .phase = 3, .flops = 32, .bytes = 116},
-    {.name = "d_h_0_weight", .statement = 0, .phase = 4, .flops = 240, .bytes = 296},
+    {"to_h", 0, 0, MTC_MATH_FP32, 264, 344},
+    {"to_h_2", 0, 0, MTC_MATH_FP32, 20, 160},
+    {"h", 0, 1, MTC_MATH_FP32, 258, 456},
+    {"y_to_d_h", 1, 2, MTC_MATH_FP32, 436, 476},
+    {"d_h_1_weight", 0, 3, MTC_MATH_FP32, 234, 408},
+    {"d_y_weight", 1, 3, MTC_MATH_FP32, 144, 228},
+    {"report_loss", 2, 3, MTC_MATH_FP32, 32, 116},
+    {"d_h_0_weight", 0, 4, MTC_MATH_FP32, 240, 296},
 };
+// clang-format on
 
 const MtcModel mtc_model = {
     .abi = MTC_ABI,

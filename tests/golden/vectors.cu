@@ -789,25 +789,24 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every buffer is touched once
 // clang-format off
 static const MtcKernel kernel_table[] = {
-    {.name = "x_bf16_reshape", .statement = 0, .phase = 0, .flops = 16777216, .bytes = 100663296},
-    {.name = "seen_weight_bf16", .statement = 0, .phase = 0, .flops = 4096, .bytes = 24576},
-    {.name = "seen", .statement = 0, .phase = 1, .math = MTC_MATH_BF16, .flops = 2147483648, .bytes = 67117312},
-    {.name = "pool", .statement = 2, .phase = 2, .flops = 71303168, .bytes = 54525952},
-    {.name = "z", .statement = 3, .phase = 3, .flops = 8912896, .bytes = 34341120},
-    {.name = "d_scale_partial", .statement = 3, .phase = 4, .flops = 4194304, .bytes = 16842752},
-    {.name = "loss_part", .statement = 4, .phase = 4, .flops = 67584, .bytes = 266240},
-    {.name = "d_seen_to_d_seen_pre", .statement = 2, .phase = 4, .flops = 301989888, .bytes = 71565312},
-    {.name = "d_scale", .statement = 3, .phase = 5, .flops = 16384, .bytes = 65792},
-    {.name = "d_seen_bias_partial", .statement = 0, .phase = 5, .flops = 16777216, .bytes = 33816576},
-    {.name = "d_seen_weight_slices", .statement = 0, .phase = 5, .math = MTC_MATH_BF16, .flops = 2147483648,
-     .bytes = 69206016},
-    {.name = "report_loss", .statement = 4, .phase = 5, .flops = 1024, .bytes = 4100},
-    {.name = "update_seen_bias", .statement = 0, .phase = 6, .flops = 65664, .bytes = 262656},
-    {.name = "update_seen_weight", .statement = 0, .phase = 6, .flops = 532480, .bytes = 2129920},
-    {.name = "update_scale", .statement = 5, .phase = 6, .flops = 128, .bytes = 768},
+    {"x_bf16_reshape", 0, 0, MTC_MATH_FP32, 16777216, 100663296},
+    {"seen_weight_bf16", 0, 0, MTC_MATH_FP32, 4096, 24576},
+    {"seen", 0, 1, MTC_MATH_BF16, 2147483648, 67117312},
+    {"pool", 2, 2, MTC_MATH_FP32, 71303168, 54525952},
+    {"z", 3, 3, MTC_MATH_FP32, 8912896, 34341120},
+    {"d_scale_partial", 3, 4, MTC_MATH_FP32, 4194304, 16842752},
+    {"loss_part", 4, 4, MTC_MATH_FP32, 67584, 266240},
+    {"d_seen_to_d_seen_pre", 2, 4, MTC_MATH_FP32, 301989888, 71565312},
+    {"d_scale", 3, 5, MTC_MATH_FP32, 16384, 65792},
+    {"d_seen_bias_partial", 0, 5, MTC_MATH_FP32, 16777216, 33816576},
+    {"d_seen_weight_slices", 0, 5, MTC_MATH_BF16, 2147483648, 69206016},
+    {"report_loss", 4, 5, MTC_MATH_FP32, 1024, 4100},
+    {"update_seen_bias", 0, 6, MTC_MATH_FP32, 65664, 262656},
+    {"update_seen_weight", 0, 6, MTC_MATH_FP32, 532480, 2129920},
+    {"update_scale", 5, 6, MTC_MATH_FP32, 128, 768},
 };
 // clang-format on
 

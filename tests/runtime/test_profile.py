@@ -111,8 +111,7 @@ def test_kernels_are_those_of_the_schedule(compile_model, mtc):
 def test_what_products_run_in(heads, precision, product, attention, mtc):
     """Attention with heads of 12 numbers has no use for tensor cores, and nothing but products has."""
     text = mtc("--emit=cu", ROOT / "models/gpt2.mt", "--set", "layers=1", "--set", f"heads={heads}", "--precision", precision).stdout
-    rows = re.findall(r'\{\.name = "(\w+)",([^}]*)\}', text[text.index("MtcKernel kernel_table"):])
-    maths = {name: math[1] if (math := re.search(r"\.math = MTC_MATH_(\w+),", row)) else "FP32" for name, row in rows}
+    maths = dict(re.findall(r'\{"(\w+)", \d+, \d+, MTC_MATH_(\w+),', text[text.index("MtcKernel kernel_table"):]))
     expected = {"h_0_attn_c_attn": product, "d_h_0_mlp_c_fc": product, "h_0_attn_seen": attention, "d_h_0_attn_c_attn": attention,
                 "h_0_ln_2": "FP32"}
     assert {name: maths[name] for name in expected} == expected

@@ -432,9 +432,16 @@ static int measure(RowTable *table) {
     return width;
 }
 
-/* clang-format would change it: it has its own way with macros, and with rows that take several lines. */
+/* Its members are known by their order, and nothing stands behind it. */
+static bool is_plain(const TableRow *row) {
+    const Piece *first = &row->pieces.at[0];
+    return !row->macro && !row->about && !(first->kind == PIECE_TEXT && first->text[0] == '.');
+}
+
+/* clang-format would change it: it has its own way with macros, with rows that take several lines, and with plain ones, of which it puts
+ * several into a line. */
 static bool own_layout(const RowTable *table, const Choice *choices) {
-    bool own = false;
+    bool own = table->rows.count > 1 && is_plain(&table->rows.at[0]);
     for (int row = 0; row < table->rows.count && !own; row += choices[row].fold.period * choices[row].fold.times)
         own = choices[row].fold.times > 1 || table->rows.at[row].lines > 1;
     return own;

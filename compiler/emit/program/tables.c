@@ -247,23 +247,23 @@ static void write_reports(Emitter *e, Writer *out) {
 }
 
 /* Sums that 64 bits hold as whole numbers go on evenly from layer to layer. */
-static void add_sum(Emitter *e, const char *member, double sum, RowTable *table) {
+static void add_sum(Emitter *e, double sum, RowTable *table) {
     const double most = 9007199254740992.0; /* 2^53: above, not all of them are doubles */
     if (sum >= 0 && sum < most && sum == (double)(int64_t)sum)
-        table_number(table, member, (int64_t)sum);
+        table_number(table, NULL, (int64_t)sum);
     else
-        table_text(table, member, number(e->arena, sum));
+        table_text(table, NULL, number(e->arena, sum));
 }
 
+/* Kernels are many and alike: one fits into a line, its members in the order of MtcKernel. */
 static void add_kernel_row(Emitter *e, const Kernel *kernel, RowTable *table) {
     table_row(table, NULL);
-    table_name(table, "name", kernel->name);
-    table_number(table, "statement", row_of_statement(e, source_of_kernel(kernel)));
-    table_number(table, "phase", kernel->phase);
-    if (kernel->math != MATH_FP32)
-        table_text(table, "math", arena_printf(e->arena, "MTC_MATH_%s", math_info[kernel->math].symbol));
-    add_sum(e, "flops", kernel->flops, table);
-    add_sum(e, "bytes", kernel->bytes, table);
+    table_name(table, NULL, kernel->name);
+    table_number(table, NULL, row_of_statement(e, source_of_kernel(kernel)));
+    table_number(table, NULL, kernel->phase);
+    table_text(table, NULL, arena_printf(e->arena, "MTC_MATH_%s", math_info[kernel->math].symbol));
+    add_sum(e, kernel->flops, table);
+    add_sum(e, kernel->bytes, table);
 }
 
 static void write_kernel_table(Emitter *e, Writer *out) {
@@ -272,10 +272,8 @@ static void write_kernel_table(Emitter *e, Writer *out) {
     for (int p = 0; p < train->phases.count; p++)
         for (int k = 0; k < train->phases.at[p].kernels.count; k++)
             add_kernel_row(e, train->phases.at[p].kernels.at[k], &table);
-    write_line(
-        out,
-        "// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases "
-        "count from 0 on");
+    write_line(out, "// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every "
+                    "buffer is touched once");
     write_table(&table, "static const MtcKernel kernel_table[]", out);
 }
 
