@@ -54,15 +54,16 @@ def device_name(cuda):
 
 @dataclass(frozen=True)
 class Variant:
-    """A model compiled for a precision, or for the CPU, and a batch (None: the model's own)."""
+    """A model compiled for a precision, or for the CPU, and a batch (None: the model's own), with other values of its params."""
 
     model: str
     precision: str
     batch: int | None = None
+    params: tuple = ()  # "NAME=VALUE"
 
     @property
     def name(self):
-        return f"{self.model}-{self.precision}-{self.batch or 'own'}"
+        return "-".join((self.model, self.precision, str(self.batch or "own"), *self.params))
 
     @property
     def program(self):
@@ -74,7 +75,8 @@ class Variant:
 
     @property
     def sizes(self):
-        return ["--set", f"examples={self.batch}"] if self.batch else []
+        own = [f"examples={self.batch}"] if self.batch else []
+        return [word for param in (*own, *self.params) for word in ("--set", param)]
 
     def is_current(self):
         made_from = [MTC, MTC.parent / "libmtc_runtime.a", *(ROOT / "models").glob("*.mt")]

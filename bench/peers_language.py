@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Language models in PyTorch, how fast they train and what they learn: a line of JSON for each row.
 
-    bench/peers_language.py [--work char,gpt2] [--precisions fp32,tf32,bf16] [--repeats 30]
+    bench/peers_language.py [--work char,middle,gpt2] [--precisions fp32,tf32,bf16] [--repeats 30]
     bench/peers_language.py --work learn --text input.txt --weights initial.safetensors [--device cpu]
 
 GPT is models/char_gpt.mt and models/gpt2.mt, with the names and shapes of the published GPT-2. char: a training step of
-char_gpt, captured in a CUDA graph, plain and compiled. gpt2: training of gpt2 by torch.compile, with the attention of the
-library that PyTorch picks, fused AdamW, and a vocabulary padded to a multiple of 64. learn: char_gpt's thousand steps on the
-windows that mtc's program draws with seed 0, after the initial weights were written for it.
+char_gpt, captured in a CUDA graph, plain and compiled; middle: of six layers of 384. gpt2: training of gpt2 by torch.compile,
+with the attention of the library that PyTorch picks, fused AdamW, and a vocabulary padded to a multiple of 64. learn: char_gpt's
+thousand steps on the windows that mtc's program draws with seed 0, after the initial weights were written for it.
 """
 import argparse
 import gc
@@ -29,6 +29,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "support"
 from random_port import permutation, shuffle_key  # noqa: E402
 
 CHAR = {"layers": 2, "heads": 4, "width": 64, "context": 128, "vocab": 65}
+MIDDLE = {"layers": 6, "heads": 6, "width": 384, "context": 256, "vocab": 65}
 GPT2 = {"layers": 12, "heads": 12, "width": 768, "context": 1024, "vocab": 50257}
 EXAMPLES = {"char": 64, "gpt2": 32}
 HEATING_STEPS = 45  # of gpt2, about as long as mtc's own runs: a card at its power limit slows down in the first seconds
@@ -243,15 +244,15 @@ def forget():
     torch.cuda.empty_cache()
 
 
-def measure_char(precision, repeats):
+def measure_char(work, sizes, precision, repeats):
     set_precision(precision)
     for compiled in False, True:
-        net = GPT(**CHAR).cuda()
+        net = GPT(**sizes).cuda()
         optimizer = adamw(net, 0.99, fused=True, capturable=True)
-        windows = windows_of(CHAR, EXAMPLES["char"])
+        windows = windows_of(sizes, EXAMPLES["char"])
         step = training_step(torch.compile(net) if compiled else net, optimizer, precision, "cuda")
         us = median_us(captured(lambda: step(windows)), repeats, inner=10)
-        report("char_gpt", "PyTorch compile, graph" if compiled else "PyTorch graph", precision, windows[:, 1:].numel(), us)
+        report(work, "PyTorch compile, graph" if compiled else "PyTorch graph", precision, windows[:, 1:].numel(), us)
         forget()
 
 
@@ -272,7 +273,7 @@ def measure_gpt2(precision, examples, repeats):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", default="char,gpt2")
-    parser.add_argument("--precisions", default="fp32,tf32,bf16", help="of char and learn; gpt2 is measured in bf16")
+    parser.add_argument("--precisions", default="fp32,tf32,bf16", help="of char, middle and learn; gpt2 is measured in bf16")
     parser.add_argument("--examples", type=int, default=EXAMPLES["gpt2"], help="of a batch of gpt2")
     parser.add_argument("--repeats", type=int, default=30, help="calls of which the median is reported")
     parser.add_argument("--text", help="of learn: the file that char_gpt.mt reads")
@@ -282,8 +283,9 @@ def main():
     work, precisions = args.work.split(","), args.precisions.split(",")
     if "learn" in work:
         measure_learning(args, precisions)
-    for precision in precisions if "char" in work else ():
-        measure_char(precision, args.repeats)
+    for name, sizes in ("char", CHAR), ("middle", MIDDLE):
+        for precision in precisions if name in work else ():
+            measure_char(name, sizes, precision, args.repeats)
     if "gpt2" in work:
         measure_gpt2("bf16", args.examples, max(args.repeats, HEATING_STEPS))
 
