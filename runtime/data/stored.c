@@ -97,7 +97,7 @@ static int cut_off(MtcFault *fault, const MtcInput *input, const MtcArray *array
 static int reorder(MtcFault *fault, const char *path, const MtcArray *array, size_t bytes, void **values) {
     const size_t size = mtc_stored_size(array->stored);
     int64_t index[8] = {0}, stride[8], from = 0;
-    char *ordered = malloc(bytes);
+    char *ordered = (char *)malloc(bytes);
     if (!ordered)
         return mtc_no_memory(fault, bytes, path);
     for (int k = 0; k < array->rank; k++)
