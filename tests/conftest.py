@@ -139,6 +139,14 @@ def pytest_runtest_setup(item):
     os.environ |= {"FULL_CC": FULL_CC, "CC": leveled_cc(level) if level else FULL_CC}
 
 
+@pytest.fixture(scope="session", autouse=True)
+def layers_are_compiled_once(tmp_path_factory):
+    """A program's device layer, by tests/support/leveled_cc: it is no text of mtc's, and a sixth of what a small program takes to be compiled."""
+    folder = folder_of_all_workers(tmp_path_factory) / "layers"
+    folder.mkdir(exist_ok=True)
+    os.environ["DEVICE_LAYERS"] = str(folder)
+
+
 @functools.cache
 def leveled_cc(level):
     """The caches of programs know a compiler by its path: tests/support/leveled_cc under a name for the one that it calls."""
