@@ -60,7 +60,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs a GPU and nvcc")
     config.addinivalue_line("markers", "nvcc: needs nvcc, but no GPU")
     config.addinivalue_line("markers", "shares(fixtures): tests with the same of these parametrized ones run in one worker (--dist loadgroup)")
-    config.addinivalue_line("markers", "quick: its C programs are compiled at -Og, not at -O1")
+    config.addinivalue_line("markers", "quick: its C programs are compiled at -O0, not at -O1")
     config.addinivalue_line("markers", "vectors: at -O1, in a file that is quick or full")
     config.addinivalue_line("markers", "full: at -O3, as users have them")
 
@@ -128,7 +128,7 @@ def hears_ctrl_c():
 # ---- how programs are compiled ----
 
 
-LEVELS = {"quick": "Og", "vectors": "O1", "full": None}
+LEVELS = {"quick": "O0", "vectors": "O1", "full": None}
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -79,7 +79,6 @@ def test_vae(compile_model, digits):
     assert last["loss"] == pytest.approx(last["restored"] + last["apart"], rel=1e-4)
 
 
-@pytest.mark.quick
 def test_halves_find_each_other(compile_model, digits):
     """Of 16 drawn digits the right one, after a few steps."""
     program = compile_model(ROOT / "models/contrastive.mt", "--batch", "16")
@@ -87,7 +86,6 @@ def test_halves_find_each_other(compile_model, digits):
     assert found[-1]["accuracy"] > 0.5 and found[-1]["loss"] < found[0]["loss"]
 
 
-@pytest.mark.quick
 def test_words_that_are_used_alike_lie_near_each_other(compile_model, tmp_path):
     run_tool("make_words.py", "--count", 4000, "--output", tmp_path / "words")
     program = compile_model(ROOT / "models/word2vec.mt")
@@ -104,7 +102,6 @@ def test_a_network_solves_the_heat_equation(compile_model, tmp_path):
     assert found[-1]["mae"] < 0.01
 
 
-@pytest.mark.quick
 def test_dcgan_draws_as_much_as_is_written(compile_model, digits):
     """A digit that nobody has learned to draw is half ink; the mean of those that are drawn comes near that of the data."""
     data = np.frombuffer((digits / "mnist/t10k-images-idx3-ubyte").read_bytes()[16:], np.uint8).mean() / 255

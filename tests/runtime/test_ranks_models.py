@@ -10,7 +10,7 @@ from conftest import ROOT
 from fake_data import unpack
 from test_sockets import letters
 
-pytestmark = [pytest.mark.quick, pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun: tools/install-deps --all")]
+pytestmark = pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun: tools/install-deps --all")
 STEPS = 50  # fewer than an epoch has
 
 
