@@ -128,6 +128,8 @@ def hears_ctrl_c():
 # ---- how programs are compiled ----
 
 
+# What takes a quarter of gcc's time at -O1, and neither makes vector code of a loop nor keeps it from becoming that.
+FEWER_PASSES = "-fno-tree-dominator-opts -fno-tree-bit-ccp -fno-tree-dse -fno-dse -fno-ivopts -fno-tree-fre -fno-tree-copy-prop -fno-tree-ccp"
 LEVELS = {"quick": "O0", "vectors": "O1", "full": None}
 
 
@@ -136,7 +138,13 @@ def pytest_runtest_setup(item):
     """Most of the time of all tests is that of the C compiler. What a program says, keeps and refuses does not depend on its level,
     and loops that mtc says are simd are vector code from -O1 on: only what is `full` has programs as users have them, at -O3."""
     level = next((LEVELS[mark.name] for mark in item.iter_markers() if mark.name in LEVELS), "O1")
-    os.environ |= {"FULL_CC": FULL_CC, "CC": leveled_cc(level) if level else FULL_CC}
+    os.environ |= {"FULL_CC": FULL_CC, "CC": leveled_cc(level) if level else FULL_CC, "FEWER_PASSES": FEWER_PASSES if is_gcc() else ""}
+
+
+@functools.cache
+def is_gcc():
+    done = subprocess.run([*FULL_CC.split(), "-v"], capture_output=True, text=True) if shutil.which(FULL_CC.split()[0]) else None
+    return done is not None and "gcc version" in done.stderr
 
 
 @pytest.fixture(scope="session", autouse=True)
