@@ -27,11 +27,11 @@ ADDED, LATE = ["<|end of text|>", "<|end of text|>>", "\n<|n|>\n"], ["quux", "|e
 
 def mixed(seed, size, broken=True):
     draw = random.Random(seed)
-    parts = []
-    while sum(map(len, parts)) < size:
-        parts += [draw.choice(BROKEN) if broken and draw.random() < 0.05 else draw.choice(PIECES).encode() for _ in range(100)]
-        parts.append(draw.choice([b" ", b"", b"\n"]))
-    return b"".join(parts)
+    text = bytearray()
+    while len(text) < size:
+        text += b"".join(draw.choice(BROKEN) if broken and draw.random() < 0.05 else draw.choice(PIECES).encode() for _ in range(100))
+        text += draw.choice([b" ", b"", b"\n"])
+    return bytes(text)
 
 
 @pytest.fixture(scope="module", params=["gpt2", "llama3", "added", "whole"])

@@ -1,5 +1,6 @@
 """Byte-pair encoding, written once more: slowly, from its definition. Files of tokenizers, and what their tokens are."""
 
+import functools
 import json
 import re
 import unicodedata
@@ -12,6 +13,7 @@ PRINTABLE = [b for b in range(256) if 0x21 <= b <= 0x7E or 0xA1 <= b <= 0xAC or 
 CHARACTERS = {b: chr(b) for b in PRINTABLE} | {b: chr(0x100 + i) for i, b in enumerate(b for b in range(256) if b not in PRINTABLE)}
 
 
+@functools.cache
 def as_ascii(char, fold):
     """A character of ASCII of the same class, which Python's patterns know: it has no \\p{L}."""
     if ord(char) < 128:
@@ -41,6 +43,7 @@ class Tokenizer:
         self.numbers = {token: number for number, token in enumerate(self.tokens)}
         self.added_numbers = {text.encode(): len(self.tokens) + i for i, text in enumerate(self.added + self.late)}
         self.ranks = {pair: rank for rank, pair in enumerate(merges)}
+        self.encode_word = functools.cache(self.encode_word)
 
     def encode_word(self, word):
         if self.whole and word in self.numbers:
