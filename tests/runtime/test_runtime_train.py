@@ -241,7 +241,7 @@ def test_interrupt_saves(fake, folder):
 def test_bar_on_a_terminal(columns, fake, folder):
     terminal, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    program = subprocess.Popen([fake.program, "--epochs", "20000", "--every", "20000"], cwd=folder.path, stdout=subprocess.DEVNULL, stderr=end)
+    program = subprocess.Popen([fake.program, "--epochs", "5000", "--every", "5000"], cwd=folder.path, stdout=subprocess.DEVNULL, stderr=end)
     os.close(end)
     shown = b""
     try:
@@ -252,7 +252,7 @@ def test_bar_on_a_terminal(columns, fake, folder):
     assert program.wait() == 0
     drawn = [text for text in shown.replace(b"\033[K", b"").split(b"\r") if text]
     assert shown.endswith(b"\r\033[K") and all(len(text) < columns for text in drawn)
-    training = [text for text in drawn if b"/20000" in text]
+    training = [text for text in drawn if b"/5000" in text]
     assert training and all(text.startswith(b"epoch ") == (columns > 40) for text in training)
     assert columns == 40 or all((b" [" in text or columns == 20, b" left" in text) == (True, columns > 40) for text in training)
     assert columns == 20 or all(re.search(rb" loss \d+\.\d{4}( |$)", text) for text in training)
