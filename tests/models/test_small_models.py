@@ -54,7 +54,7 @@ def test_pairs_are_of_files_that_are_there(tmp_path):
 
 
 def test_unet(compile_model, tmp_path):
-    run_tool("make_shapes.py", "--count", 2000, "--output", tmp_path)
+    run_tool("make_shapes.py", "--count", 700, "--output", tmp_path)
     program = compile_model(ROOT / "models/unet.mt")
     found = measures_of(program("--data", tmp_path, "--epochs", 4).stdout)
     ground = (np.load(tmp_path / "shapes.npz")["mask"] == 0).mean()
@@ -72,6 +72,7 @@ def test_siamese(compile_model, digits, tmp_path):
     assert len(re.findall(r"^ *\S*conv1\.weight ", listed, re.M)) == 1  # one tower
 
 
+@pytest.mark.full  # 25 epochs: vector code saves more than it takes to compile
 def test_vae(compile_model, digits):
     program = compile_model(ROOT / "models/vae.mt")
     first, *_, last = measures_of(program("--data", digits, "--epochs", 25).stdout)

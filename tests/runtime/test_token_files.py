@@ -11,8 +11,6 @@ import pytest
 from library import Library
 from test_sockets import begun, ended
 
-pytestmark = pytest.mark.quick
-
 BAD_DATA, NO_INPUT, UNAVAILABLE = 65, 66, 69
 CLASSES, LENGTH, STRIDE = 300, 33, 20
 
