@@ -1,13 +1,14 @@
 """CUDA programs whose kernels run on the processor, block by block (tests/support/cuda_on_host): gradients and predictions beside float64. Lanes,
 packs, rows, patches, panels and fragments are where they are on a GPU; the same models run there, where there is one."""
 
+import os
 import platform
 import re
 import shutil
 import subprocess
 
 import pytest
-from conftest import ROOT
+from conftest import MTC, ROOT
 
 pytestmark = [pytest.mark.skipif(platform.machine() != "x86_64", reason="shared memory below 4 GB is asked for as x86-64 has it"),
               pytest.mark.skipif(not shutil.which("c++"), reason="no C++ compiler here")]
@@ -95,6 +96,16 @@ def check(where, *arguments):
     done = subprocess.run([ROOT / "tools" / "fuzz_gpu", *on_host, "--jobs", "1", *map(str, arguments)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"1 networks {where}, 0 with a fault" in done.stdout
+
+
+def test_a_whole_training(tmp_path):
+    """A program, no library: xor.mt learns what it does on a GPU."""
+    program, path = tmp_path / "xor", f"{ROOT / 'tests/support/cuda_on_host/bin'}:{os.environ['PATH']}"
+    build = [MTC, ROOT / "models" / "xor.mt", "--target", "cuda", "--arch", "sm_90", "--no-cache", "-o", program]
+    done = subprocess.run([*map(str, build)], capture_output=True, text=True, env=os.environ | {"PATH": path})
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run([program, "--epochs", "3"], capture_output=True, text=True)
+    assert done.returncode == 0 and "epoch 3/3" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("where", WHERE)
