@@ -61,10 +61,9 @@ void mtc_device_free(void *memory);
 const char *mtc_host_alloc(void **memory, size_t bytes);
 void mtc_host_free(void *memory);
 
-/* Whether the device may work for ever, as one does that waits for a rank that was lost. Nobody waits for it then: what would, giving memory
- * back too, does nothing, and what the process holds goes with it. */
-void mtc_device_abandon(bool abandoned);
-bool mtc_device_abandoned(void);
+/* For a process that ends, and whose device may work for ever, as one does that waits for a rank that was lost: to give memory back is to
+ * wait for it. From here on, memory goes with the process. */
+void mtc_device_abandon(void);
 
 /* The device's memory as the host reads and writes it; NULL: by copies alone. */
 void *mtc_host_view(void *device);

@@ -134,12 +134,7 @@ const char *mtc_device_alloc(void **memory, size_t bytes) {
 }
 
 /* Work of a host ends with the call that asks for it. */
-void mtc_device_abandon(bool abandoned) {
-    (void)abandoned;
-}
-
-bool mtc_device_abandoned(void) {
-    return false;
+void mtc_device_abandon(void) {
 }
 
 void mtc_device_free(void *memory) {

@@ -182,12 +182,8 @@ const char *mtc_device_alloc(void **memory, size_t bytes) {
 
 static bool abandoned;
 
-void mtc_device_abandon(bool now) {
-    abandoned = now;
-}
-
-bool mtc_device_abandoned(void) {
-    return abandoned;
+void mtc_device_abandon(void) {
+    abandoned = true;
 }
 
 /* CUDA gives no memory back before the work under way has ended, which may need it. */
@@ -249,7 +245,7 @@ const char *mtc_zero(void *device, size_t bytes) {
 }
 
 const char *mtc_synchronize(void) {
-    return abandoned ? "its work was given up" : cuda_text(cudaStreamSynchronize(0));
+    return cuda_text(cudaStreamSynchronize(0));
 }
 
 struct MtcEvent {

@@ -1,7 +1,7 @@
 #include "commands/cli.h"
 
-#include "base/device.h"
 #include "base/ending.h"
+#include "ranks/nccl.h"
 #include "ranks/ranks.h"
 
 #include <ctype.h>
@@ -523,7 +523,7 @@ int mtc_main(const MtcModel *model, int argc, char **argv) {
     if (code && parser.fault.code && mtc_ranks_tell(code))
         fprintf(stderr, "%s: error: %s\n", argv[0], parser.fault.text);
     mtc_ranks_leave(code);
-    if (mtc_device_abandoned())
+    if (mtc_nccl_lost())
         _exit(code);
     return code;
 }

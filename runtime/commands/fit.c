@@ -387,6 +387,7 @@ static int run_fit(MtcFault *fault, Fit *fit) {
     int code = mtc_train_run(session, &fit->training);
     if (code) {
         *fault = session->fault;
+        mtc_give_up_together();
         mtc_progress_abandon(&fit->progress, fault);
         abandon_saving(fault, fit);
         return code;

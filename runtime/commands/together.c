@@ -51,8 +51,13 @@ static int start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *
     return code ? code : mtc_ranks_launch(fault, count, (double)options->rank_timeout, waited);
 }
 
+void mtc_give_up_together(void) {
+    if (mtc_nccl_lost())
+        mtc_device_abandon();
+}
+
 void mtc_leave_together(MtcSession *session, int code) {
-    if (mtc_device_abandoned())
+    if (mtc_nccl_lost())
         return;
     mtc_nccl_leave(code != 0);
     mtc_destroy(session);

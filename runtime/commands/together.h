@@ -18,6 +18,8 @@ int mtc_choose_sums(MtcFault *fault, MtcSession *session, const char *how);
 int mtc_agree(MtcFault *fault, MtcSession *session, const MtcOptions *options);
 /* Likewise before an evaluation, of MTC_TEST, whatever data set that is. */
 int mtc_agree_on_evaluation(MtcFault *fault, MtcSession *session, const MtcOptions *options);
+/* At a fault, before anything is given back that the device may still wait for. */
+void mtc_give_up_together(void);
 /* The end, with the code of what was done together: session and ranks give back what they hold, but where the device waits for a rank that was lost. */
 void mtc_leave_together(MtcSession *session, int code);
 /* Behind a training. Rank 0 decides whether there is time for the test data, and may have other weights than all by then (`restored`), those

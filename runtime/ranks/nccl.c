@@ -2,7 +2,6 @@
  * types are pointers and numbers that its versions have had from the first on. */
 #include "ranks/nccl.h"
 
-#include "base/device.h"
 #include "ranks/ranks.h"
 
 #include <dlfcn.h>
@@ -28,6 +27,7 @@ static struct {
     int (*destroy)(void *comm);
     const char *(*text)(int error);
     void *comm;
+    bool lost;
     double gone; /* when the end of another rank's connection was first seen; 0: never */
 } nccl;
 
@@ -107,13 +107,16 @@ void mtc_nccl_leave(bool failed) {
     if (nccl.comm)
         (failed ? nccl.abort : nccl.destroy)(nccl.comm);
     nccl.comm = NULL;
+    nccl.lost = false;
     nccl.gone = 0;
-    mtc_device_abandon(false);
 }
 
-/* A rank was lost: the device may wait for it for ever. */
+bool mtc_nccl_lost(void) {
+    return nccl.lost;
+}
+
 static int nccl_give_up(int code) {
-    mtc_device_abandon(true);
+    nccl.lost = code == MTC_RANK_LOST;
     return code;
 }
 

@@ -13,9 +13,11 @@ bool mtc_nccl_joined(void);
 /* Enqueues. As MtcAdding has it. */
 int mtc_nccl_exchange(MtcFault *fault, int to, const void *send, size_t send_bytes, int from, void *receive,
                       size_t receive_bytes);
-/* While its work is waited for, `seconds` so far: 0, or the code of what ended it. Where that is a rank that was lost, the device is
- * abandoned: it may wait for that rank until this process ends, by _exit, or leaves. */
+/* While its work is waited for, `seconds` so far: 0, or the code of what ended it. */
 int mtc_nccl_look(MtcFault *fault, double seconds);
-void mtc_nccl_leave(bool failed); /* before what it worked on is given back; asks the others' GPUs */
+/* A rank was lost. The device may wait for it for ever, and so would who waits for the device, gives its memory back, or calls exit():
+ * only mtc_nccl_leave, which has the others' GPUs to ask, and the end of this process end that. */
+bool mtc_nccl_lost(void);
+void mtc_nccl_leave(bool failed); /* before what it worked on is given back */
 
 #endif

@@ -1,5 +1,6 @@
 #include "session/train.h"
 
+#include "ranks/nccl.h"
 #include "ranks/ranks.h"
 #include "session/evaluate.h"
 #include "session/feed.h"
@@ -457,7 +458,8 @@ int mtc_train_run(MtcSession *session, MtcTraining *training) {
         }
     }
     if (code && trainer) {
-        mtc_synchronize();
+        if (!mtc_nccl_lost())
+            mtc_synchronize();
         trainer->finished = trainer->enqueued;
         trainer->held = false;
     }
