@@ -154,8 +154,30 @@ static const Tree *row_number(const Body *row, const char *name) {
     return row->kernel->lanes > 1 ? lane_of_pack(row->e->arena, number) : number;
 }
 
+/* A thread that writes could be ahead of others, which are still to read what lay there. */
+static bool overwrites_reads(const Body *row, const Stage *stage) {
+    const Kernel *kernel = row->kernel;
+    for (int k = 0; row->apart && k < stage->stores.count; k++) {
+        const Buffer *written = plan_buffer(row->e->plan, stage->stores.at[k]);
+        for (int i = 0; written && i < kernel->loads.count; i++) {
+            const Buffer *read = plan_buffer(row->e->plan, kernel->loads.at[i]);
+            if (read && buffers_meet(read, written))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void meet(Body *row) {
+    if (row->e->dialect->sync)
+        row->e->dialect->sync(row);
+    row->apart = false;
+}
+
 /* What the stage computes, above it; a lone stage's equations stand above the kernel. */
 static void introduce(Body *row, const Stage *stage) {
+    if (overwrites_reads(row, stage))
+        meet(row);
     Writer equations = writer_like(row->out);
     if (row->kernel->stages.count > 1)
         write_stage_equations(row, stage, &equations);
@@ -362,23 +384,6 @@ static void write_reads_of_row(Body *row, const Reads *reads) {
     }
 }
 
-/* The one thread that writes could be ahead of others, which are still to read what lay there. */
-static bool overwrites_reads(const Body *row, const Outputs *outputs) {
-    const Kernel *kernel = row->kernel;
-    for (int k = 0; row->apart && k < outputs->count; k++)
-        for (int i = 0; outputs->at[k].written && i < kernel->loads.count; i++) {
-            const Buffer *read = plan_buffer(row->e->plan, kernel->loads.at[i]);
-            if (read && buffers_meet(read, outputs->at[k].written))
-                return true;
-        }
-    return false;
-}
-
-static void meet(Body *row) {
-    if (row->e->dialect->sync)
-        row->e->dialect->sync(row);
-    row->apart = false;
-}
 
 /* What happens once in a row: stores of its scalars. */
 static void write_once(Body *row, const Stage *stage) {
@@ -391,8 +396,6 @@ static void write_once(Body *row, const Stage *stage) {
     once.steady_from = "";
     Index at = stage_index(row, stage, tree_number(row->e->arena, 0));
     Outputs outputs = stage_outputs(&once, stage, &at);
-    if (overwrites_reads(row, &outputs))
-        meet(row);
     introduce(row, stage);
     write_cases(&once, &outputs, NULL, "");
     write_reads_of_row(row, &reads);
@@ -447,7 +450,7 @@ static void write_loop_stage(Body *row, const Stage *stage) {
     if (!lone_product || !dialect->product(row, stage, extent))
         write_elements(row, stage, folds, extent);
     finish_folds(row, stage, folds);
-    row->apart = stage->reduces.count == 0; /* who folds meets */
+    row->apart = stage->reduces.count == 0; /* who folds meets: lanes of a warp, too, read and write in their order */
     for (int k = 0; k < stage->vectors.count; k++)
         body_know_vector(row, stage->vectors.at[k], vector_name(row, stage->vectors.at[k]), stage->inner);
     if (stage->vectors.count)
