@@ -232,25 +232,30 @@ static Graph *idle_step(Module *module) {
     return g;
 }
 
-static const Node *largest_weight(const Graph *g) {
-    const Node *largest = NULL;
+/* Of products; NULL: there are none. */
+static const Weight *largest_weight(const Module *module) {
+    const Graph *g = module->eval;
+    const Weight *largest = NULL;
     for (int i = 0; i < g->nodes.count; i++) {
         const Node *n = g->nodes.at[i];
-        if (n->op->table == TABLE_WEIGHT && (!largest || type_elements(&n->type) > type_elements(&largest->type)))
-            largest = n;
+        const int row = n->op->flags & OP_WHOLE ? weight_row(n->in[1]) : -1;
+        const Weight *w = row >= 0 ? &module->weights.at[row] : NULL;
+        if (w && (!largest || type_elements(&w->type) > type_elements(&largest->type)))
+            largest = w;
     }
     return largest;
 }
 
 static void refuse_to_quantize(const Module *module) {
-    const Node *largest = largest_weight(module->eval);
+    const Weight *largest = largest_weight(module);
     diag_error(
         module->diag, (Span){0},
         "--precision int8: no product of this model can be one of integers: of a weight that nothing else reads, "
         "and that has some 16,000 numbers or more, or meets a value at several positions");
     if (largest)
-        diag_note(module->diag, largest->src, "the largest weight, '%s', has %lld numbers; bf16 and fp32 take any",
-                  module->weights.at[largest->attr.index].name, (long long)type_elements(&largest->type));
+        diag_note(module->diag, largest->src,
+                  "the largest weight of a product, '%s', has %lld numbers; bf16 and fp32 take any", largest->name,
+                  (long long)type_elements(&largest->type));
 }
 
 bool quantize_products(Module *module) {

@@ -39,7 +39,8 @@ enum {
     ATTEND_WIDEST = 256,
     ATTEND_BLOCK = 64, /* queries or keys; a thread computes so many */
     ATTEND_SCORES = ATTEND_BLOCK * ATTEND_BLOCK,
-    ATTEND_HELD = 1 << 16 /* numbers of all keys of a head whose gradients one thread holds */
+    ATTEND_HELD =
+        (1 << 17) / (int)sizeof(real) /* numbers of all keys of a head whose gradients one thread holds, in 128 KB */
 };
 
 /* Where results go, of type real or Narrow. */
