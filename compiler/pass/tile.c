@@ -114,7 +114,8 @@ static bool may_take_turns(const Kernel *kernel, const Tile *tile, const Machine
     enum { TILES_OF_A_BLOCK = 4 };
     bool many = tile_count(kernel, tile) >= TILES_OF_A_BLOCK * (int64_t)machine->multiprocessors;
     bool pairs = kernel->m % (TURN_BLOCKS * tile->m) == 0 && kernel->n % 8 == 0 && !kernel->side;
-    bool lies = kernel->math != MATH_INT8 || (!kernel->a.transposed && kernel->b.transposed); /* nothing turns bytes round */
+    bool lies =
+        kernel->math != MATH_INT8 || (!kernel->a.transposed && kernel->b.transposed); /* nothing turns bytes round */
     return machine->warp_groups && machine->resident > 1 && many && pairs && lies &&
            (kernel->batches == 1 || is_in_slices(kernel, tile)) && is_copied_by_hardware(&kernel->a) &&
            is_copied_by_hardware(&kernel->b);

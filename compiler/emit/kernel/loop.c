@@ -384,7 +384,6 @@ static void write_reads_of_row(Body *row, const Reads *reads) {
     }
 }
 
-
 /* What happens once in a row: stores of its scalars. */
 static void write_once(Body *row, const Stage *stage) {
     Writer lines = writer_like(row->out);
