@@ -1,0 +1,139 @@
+/* A panel of columns of a product: packed, and multiplied by rows that run over it.
+ *
+ *             b: PANEL columns, packed                 For each DEPTH of k and each panel of columns: copy the
+ *             +-----------+                            panel of b next to each other (transposing it when it lies
+ *             | v | v | v |  DEPTH rows                the other way), then let each ROWS rows of a run over it
+ *             +-----------+                            with their ROWS x PANEL sums in vector registers.
+ *     a       +-----------+
+ *     o o o   |           |
+ *     o o o   |   sums    |  ROWS rows
+ *     DEPTH   +-----------+
+ */
+#ifndef MTC_CPU_MATMUL_PANEL_H
+#define MTC_CPU_MATMUL_PANEL_H
+
+#include "operand.h"
+
+/* ROWS x VECTORS sums, VECTORS of b and one of a fill the 32 or 16 vector registers. */
+#if defined __AVX512F__
+#define MATMUL_VECTOR_BYTES 64
+#define MATMUL_ROWS 8
+#elif defined __AVX__
+#define MATMUL_VECTOR_BYTES 32
+#define MATMUL_ROWS 4
+#else
+#define MATMUL_VECTOR_BYTES 16
+#define MATMUL_ROWS 4
+#endif
+
+/* A program is compiled with -ffp-contract=off: a b + c is two roundings wherever its text says so, the same in each kernel that
+ * computes it. Sums of products are fused on purpose, and here alone. gcc is told so of whole functions, which are then no part of
+ * others, clang of a block. Without such an instruction they are two roundings too.
+ *
+ * MATMUL_ONCE: one function for all products of a program, whose work is long beside a call. A copy for each would be no faster, and
+ * takes most of the time that the program is compiled in. */
+#ifdef __clang__
+#define MATMUL_ONCE static __attribute__((noinline, unused))
+#define MATMUL_FUSED static inline
+#define MATMUL_FUSES _Pragma("STDC FP_CONTRACT ON")
+#else
+#define MATMUL_ONCE static __attribute__((noinline, noclone, unused))
+#define MATMUL_FUSED static __attribute__((noinline, noclone, optimize("fp-contract=fast")))
+#define MATMUL_FUSES
+#endif
+
+typedef real MatmulVector __attribute__((vector_size(MATMUL_VECTOR_BYTES)));
+
+enum {
+    MATMUL_VECTORS = 3,
+    MATMUL_LANES = MATMUL_VECTOR_BYTES / sizeof(real),
+    MATMUL_PANEL = MATMUL_VECTORS * MATMUL_LANES,
+    MATMUL_DEPTH = WIDEST_BLOCK, /* a panel of this depth stays in the first-level cache */
+    MATMUL_TALLEST = 128         /* rows of a tile */
+};
+
+static inline MatmulVector matmul_load(const real *at) {
+    MatmulVector v;
+    memcpy(&v, at, sizeof v);
+    return v;
+}
+
+static inline void matmul_store(real *at, MatmulVector v) {
+    memcpy(at, &v, sizeof v);
+}
+
+/* The sums of MATMUL_ROWS rows x `vectors` vectors; rows from `rows` on repeat the last one. */
+static inline __attribute__((always_inline)) void matmul_registers(int vectors, real *sum, int stride, int rows,
+                                                                   int depth, Block a, const real *panel) {
+    MATMUL_FUSES
+    MatmulVector acc[MATMUL_ROWS][MATMUL_VECTORS];
+    const real *row[MATMUL_ROWS];
+    for (int i = 0; i < MATMUL_ROWS; i++) {
+        row[i] = a.at + least(i, rows - 1) * a.row;
+        for (int v = 0; v < vectors; v++)
+            acc[i][v] = matmul_load(sum + i * stride + v * MATMUL_LANES);
+    }
+    for (int k = 0; k < depth; k++, panel += vectors * MATMUL_LANES)
+        for (int i = 0; i < MATMUL_ROWS; i++)
+            for (int v = 0; v < vectors; v++)
+                acc[i][v] += row[i][k * a.column] * matmul_load(panel + v * MATMUL_LANES);
+    for (int i = 0; i < MATMUL_ROWS; i++)
+        for (int v = 0; v < vectors; v++)
+            matmul_store(sum + i * stride + v * MATMUL_LANES, acc[i][v]);
+}
+
+/* panel[k, j] = at[j * stride + k] for LANES x LANES elements. With 2^p lanes, p perfect shuffles (of a pack of cards)
+ * of the flat array exchange its rows and columns. */
+static inline void matmul_transpose(real *panel, int width, const real *at, ptrdiff_t stride) {
+    enum { HALF = MATMUL_LANES * MATMUL_LANES / 2 };
+    real cards[2][2 * HALF];
+    int now = 0;
+    for (int j = 0; j < MATMUL_LANES; j++)
+        matmul_store(cards[0] + j * MATMUL_LANES, matmul_load(at + j * stride));
+#pragma GCC unroll 4
+    for (int round = 1; round < MATMUL_LANES; round *= 2, now = 1 - now)
+        for (int x = 0; x < HALF; x++) {
+            cards[1 - now][2 * x] = cards[now][x];
+            cards[1 - now][2 * x + 1] = cards[now][x + HALF];
+        }
+    for (int k = 0; k < MATMUL_LANES; k++)
+        matmul_store(panel + k * width, matmul_load(cards[now] + k * MATMUL_LANES));
+}
+
+/* panel[k, j] = b(k, j) for a block of at most LANES columns and any depth; columns that are missing become zeros. */
+static inline void matmul_pack(real *panel, int width, int columns, int depth, Block b) {
+    int k = 0;
+    if (b.row == 1 && columns == MATMUL_LANES)
+        for (; k + MATMUL_LANES <= depth; k += MATMUL_LANES)
+            matmul_transpose(panel + k * width, width, b.at + k, b.column);
+    if (b.column == 1 && columns == MATMUL_LANES)
+        for (; k < depth; k++)
+            matmul_store(panel + k * width, matmul_load(b.at + k * b.row));
+    for (; k < depth; k++)
+        for (int j = 0; j < MATMUL_LANES; j++)
+            panel[k * width + j] = j < columns ? b.at[k * b.row + j * b.column] : 0;
+}
+
+/* All rows of the tile run over a panel of `vectors` vectors. */
+static inline __attribute__((always_inline)) void matmul_rows(int vectors, real *sum, int stride, int rows, int depth,
+                                                              Block a, const real *panel) {
+    for (int i = 0; i < rows; i += MATMUL_ROWS)
+        matmul_registers(vectors, sum + i * stride, stride, rows - i, depth, (Block){a.at + i * a.row, a.row, a.column},
+                         panel);
+}
+
+/* One panel of at most MATMUL_PANEL columns. */
+MATMUL_FUSED void matmul_any_panel(real *sum, int stride, int rows, int columns, int depth, Block a, Block b) {
+    real panel[MATMUL_DEPTH * MATMUL_PANEL] __attribute__((aligned(64)));
+    int vectors = (columns + MATMUL_LANES - 1) / MATMUL_LANES;
+    for (int v = 0; v < vectors; v++)
+        matmul_pack(panel + v * MATMUL_LANES, vectors * MATMUL_LANES, least(columns - v * MATMUL_LANES, MATMUL_LANES),
+                    depth, (Block){b.at + v * MATMUL_LANES * b.column, b.row, b.column});
+    switch (vectors) { /* a constant in each call: the sums are registers */
+    case 1: matmul_rows(1, sum, stride, rows, depth, a, panel); break;
+    case 2: matmul_rows(2, sum, stride, rows, depth, a, panel); break;
+    default: matmul_rows(3, sum, stride, rows, depth, a, panel);
+    }
+}
+
+#endif
