@@ -65,7 +65,7 @@ static const Tile narrow_tiles[] = {TURNS(64, 6), TENSOR_TILES(64), FEW_TILES(16
 static const Tile tf32x3_tiles[] = {TENSOR(128, 128, 32, 2, 4, 4), TENSOR(64, 256, 32, 2, 4, 3),
                                     TENSOR(128, 64, 32, 4, 2, 3), TENSOR(64, 128, 32, 2, 4, 3)};
 
-/* Multiples of the 8 rows and 16 columns that kernels_lib/cpu/matmul.h computes at a time. */
+/* Multiples of the 8 rows and 16 columns that sums have room for in kernels_lib/cpu/matmul.h. */
 static const Tile core_tiles[] = {
     {.m = 128, .n = 96, .slices = 1}, {.m = 128, .n = 64, .slices = 1}, {.m = 128, .n = 32, .slices = 1},
     {.m = 128, .n = 16, .slices = 1}, {.m = 64, .n = 64, .slices = 1},  {.m = 64, .n = 32, .slices = 1},

@@ -11,22 +11,41 @@
 
 #include "matmul_panel.h"
 
+/* All columns of b run under `left`, a panel at a time. */
+static inline void matmul_panels(real *sum, int stride, MatmulLeft left, Block b, int rows, int columns, int depth) {
+    real panel[MATMUL_DEPTH * MATMUL_PANEL] __attribute__((aligned(64)));
+    for (int j = 0; j < columns; j += MATMUL_PANEL, b.at += MATMUL_PANEL * b.column) {
+        int width = least(columns - j, MATMUL_PANEL);
+        matmul_pack_panel(panel, width, depth, b);
+        matmul_panel(sum + j, stride, rows, matmul_vectors(width), depth, left, panel);
+    }
+}
+
+/* Columns that are copied, some at a time. The copy has a frame of its own, which a product does without that needs none: a frame's
+ * pages may be touched at each call. */
+MATMUL_ONCE void matmul_copied(real *sum, int stride, MatmulLeft left, const Matrix *b, int k, int j, int rows,
+                               int columns, int depth) {
+    real copied[MATMUL_DEPTH * MATMUL_WIDEST] __attribute__((aligned(64)));
+    for (int first = 0; first < columns; first += MATMUL_WIDEST) {
+        int width = least(columns - first, MATMUL_WIDEST);
+        matmul_panels(sum + first, stride, left, block_of(b, k, j + first, depth, width, true, copied), rows, width,
+                      depth);
+    }
+}
+
 /* Adds the tile to sum[(i - i0) * stride + j - j0], for the rows and columns from (i0, j0) on. `sum` has room for `rows`,
  * at most MATMUL_TALLEST, rounded up to 8 and `columns` rounded up to 16 (the sums there are of no use), and stride is a
  * multiple of 16. */
 MATMUL_ONCE void matmul_add(real *sum, int stride, Matrix a, Matrix b, int i0, int j0, int rows, int columns,
                             int depth) {
-    real left_room[MATMUL_TALLEST * MATMUL_DEPTH] __attribute__((aligned(64)));
-    real right_room[MATMUL_DEPTH * MATMUL_PANEL] __attribute__((aligned(64)));
-    bool may_stay = !a.transposed || a.columns <= MATMUL_TALLEST; /* else its lines meet in the cache */
+    real room[(MATMUL_TALLEST + MATMUL_ROWS) * MATMUL_DEPTH] __attribute__((aligned(64)));
     for (int k = 0; k < depth; k += MATMUL_DEPTH) {
         int steps = least(depth - k, MATMUL_DEPTH);
-        Block left = block_of(&a, i0, k, rows, steps, may_stay, left_room);
-        for (int j = 0; j < columns; j += MATMUL_PANEL) {
-            int width = least(columns - j, MATMUL_PANEL);
-            Block right = block_of(&b, k, j0 + j, steps, width, true, right_room);
-            matmul_any_panel(sum + j, stride, rows, width, steps, left, right);
-        }
+        MatmulLeft left = matmul_left(&a, i0, k, rows, steps, room);
+        if (b.kind == MATRIX_PLAIN && b.element == ELEMENT_REAL)
+            matmul_panels(sum, stride, left, block_of(&b, k, j0, steps, columns, true, NULL), rows, columns, steps);
+        else
+            matmul_copied(sum, stride, left, &b, k, j0, rows, columns, steps);
     }
 }
 

@@ -2,9 +2,9 @@
  *
  *             b: PANEL columns, packed                 For each DEPTH of k and each panel of columns: copy the
  *             +-----------+                            panel of b next to each other (transposing it when it lies
- *             | v | v | v |  DEPTH rows                the other way), then let each ROWS rows of a run over it
- *             +-----------+                            with their ROWS x PANEL sums in vector registers.
- *     a       +-----------+
+ *             |  v  |  v  |  DEPTH rows                the other way), then let each ROWS rows of a run over it
+ *             +-----------+                            with their ROWS x PANEL sums in vector registers. Rows of a
+ *     a       +-----------+                            that lie across k are copied next to each other too.
  *     o o o   |           |
  *     o o o   |   sums    |  ROWS rows
  *     DEPTH   +-----------+
@@ -14,16 +14,14 @@
 
 #include "operand.h"
 
-/* ROWS x VECTORS sums, VECTORS of b and one of a fill the 32 or 16 vector registers. */
+/* ROWS x VECTORS sums, VECTORS of b and one of a fit the 32 or 16 vector registers. ROWS is two or three times STEP, which
+ * divides 8. */
 #if defined __AVX512F__
-#define MATMUL_VECTOR_BYTES 64
-#define MATMUL_ROWS 8
+enum { MATMUL_VECTOR_BYTES = 64, MATMUL_ROWS = 8, MATMUL_STEP = 4, MATMUL_VECTORS = 3 };
 #elif defined __AVX__
-#define MATMUL_VECTOR_BYTES 32
-#define MATMUL_ROWS 4
+enum { MATMUL_VECTOR_BYTES = 32, MATMUL_ROWS = 6, MATMUL_STEP = 2, MATMUL_VECTORS = 2 };
 #else
-#define MATMUL_VECTOR_BYTES 16
-#define MATMUL_ROWS 4
+enum { MATMUL_VECTOR_BYTES = 16, MATMUL_ROWS = 6, MATMUL_STEP = 2, MATMUL_VECTORS = 2 };
 #endif
 
 /* A program is compiled with -ffp-contract=off: a b + c is two roundings wherever its text says so, the same in each kernel that
@@ -45,11 +43,11 @@
 typedef real MatmulVector __attribute__((vector_size(MATMUL_VECTOR_BYTES)));
 
 enum {
-    MATMUL_VECTORS = 3,
     MATMUL_LANES = MATMUL_VECTOR_BYTES / sizeof(real),
     MATMUL_PANEL = MATMUL_VECTORS * MATMUL_LANES,
     MATMUL_DEPTH = WIDEST_BLOCK, /* a panel of this depth stays in the first-level cache */
-    MATMUL_TALLEST = 128         /* rows of a tile */
+    MATMUL_TALLEST = 128,        /* rows of a tile */
+    MATMUL_WIDEST = 96           /* columns that are copied at a time */
 };
 
 static inline MatmulVector matmul_load(const real *at) {
@@ -62,22 +60,36 @@ static inline void matmul_store(real *at, MatmulVector v) {
     memcpy(at, &v, sizeof v);
 }
 
-/* The sums of MATMUL_ROWS rows x `vectors` vectors; rows from `rows` on repeat the last one. */
-static inline __attribute__((always_inline)) void matmul_registers(int vectors, real *sum, int stride, int rows,
-                                                                   int depth, Block a, const real *panel) {
+/* The left operand as registers read it: element (i, k) of the group of MATMUL_ROWS rows that row `first` begins is
+ * at[first / MATMUL_ROWS * group + i * row + k * column]. */
+typedef struct MatmulLeft {
+    const real *at;
+    ptrdiff_t group, row, column;
+} MatmulLeft;
+
+/* Adds up `height` rows x `vectors` vectors; rows from `rows` on repeat the last one. What is loaded is named before it is used: a
+ * multiply-add that loads for itself loads again in each row. */
+static inline __attribute__((always_inline)) void
+matmul_registers(int height, int vectors, real *sum, int stride, int rows, int depth, MatmulLeft a, const real *panel) {
     MATMUL_FUSES
     MatmulVector acc[MATMUL_ROWS][MATMUL_VECTORS];
     const real *row[MATMUL_ROWS];
-    for (int i = 0; i < MATMUL_ROWS; i++) {
+    for (int i = 0; i < height; i++) {
         row[i] = a.at + least(i, rows - 1) * a.row;
         for (int v = 0; v < vectors; v++)
             acc[i][v] = matmul_load(sum + i * stride + v * MATMUL_LANES);
     }
-    for (int k = 0; k < depth; k++, panel += vectors * MATMUL_LANES)
-        for (int i = 0; i < MATMUL_ROWS; i++)
+    for (int k = 0; k < depth; k++, panel += vectors * MATMUL_LANES) {
+        MatmulVector right[MATMUL_VECTORS];
+        for (int v = 0; v < vectors; v++)
+            right[v] = matmul_load(panel + v * MATMUL_LANES);
+        for (int i = 0; i < height; i++) {
+            real left = row[i][k * a.column];
             for (int v = 0; v < vectors; v++)
-                acc[i][v] += row[i][k * a.column] * matmul_load(panel + v * MATMUL_LANES);
-    for (int i = 0; i < MATMUL_ROWS; i++)
+                acc[i][v] += left * right[v];
+        }
+    }
+    for (int i = 0; i < height; i++)
         for (int v = 0; v < vectors; v++)
             matmul_store(sum + i * stride + v * MATMUL_LANES, acc[i][v]);
 }
@@ -116,24 +128,63 @@ static inline void matmul_pack(real *panel, int width, int columns, int depth, B
 
 /* All rows of the tile run over a panel of `vectors` vectors. */
 static inline __attribute__((always_inline)) void matmul_rows(int vectors, real *sum, int stride, int rows, int depth,
-                                                              Block a, const real *panel) {
-    for (int i = 0; i < rows; i += MATMUL_ROWS)
-        matmul_registers(vectors, sum + i * stride, stride, rows - i, depth, (Block){a.at + i * a.row, a.row, a.column},
-                         panel);
+                                                              MatmulLeft a, const real *panel) {
+    for (; rows > MATMUL_ROWS - MATMUL_STEP; rows -= MATMUL_ROWS, sum += MATMUL_ROWS * stride, a.at += a.group)
+        matmul_registers(MATMUL_ROWS, vectors, sum, stride, rows, depth, a, panel);
+    if (rows > MATMUL_STEP)
+        matmul_registers(2 * MATMUL_STEP, vectors, sum, stride, rows, depth, a, panel);
+    else if (rows > 0)
+        matmul_registers(MATMUL_STEP, vectors, sum, stride, rows, depth, a, panel);
 }
 
-/* One panel of at most MATMUL_PANEL columns. */
-MATMUL_FUSED void matmul_any_panel(real *sum, int stride, int rows, int columns, int depth, Block a, Block b) {
-    real panel[MATMUL_DEPTH * MATMUL_PANEL] __attribute__((aligned(64)));
-    int vectors = (columns + MATMUL_LANES - 1) / MATMUL_LANES;
+/* A constant number of vectors in each call: the sums are registers. */
+MATMUL_FUSED void matmul_panel(real *sum, int stride, int rows, int vectors, int depth, MatmulLeft a,
+                               const real *panel) {
+    if (vectors == 1)
+        matmul_rows(1, sum, stride, rows, depth, a, panel);
+    else if (vectors < MATMUL_VECTORS)
+        matmul_rows(2, sum, stride, rows, depth, a, panel);
+    else
+        matmul_rows(MATMUL_VECTORS, sum, stride, rows, depth, a, panel);
+}
+
+static inline int matmul_vectors(int columns) {
+    return (columns + MATMUL_LANES - 1) / MATMUL_LANES;
+}
+
+/* At most MATMUL_PANEL columns next to each other. */
+static inline void matmul_pack_panel(real *panel, int columns, int depth, Block b) {
+    int vectors = matmul_vectors(columns);
     for (int v = 0; v < vectors; v++)
         matmul_pack(panel + v * MATMUL_LANES, vectors * MATMUL_LANES, least(columns - v * MATMUL_LANES, MATMUL_LANES),
                     depth, (Block){b.at + v * MATMUL_LANES * b.column, b.row, b.column});
-    switch (vectors) { /* a constant in each call: the sums are registers */
-    case 1: matmul_rows(1, sum, stride, rows, depth, a, panel); break;
-    case 2: matmul_rows(2, sum, stride, rows, depth, a, panel); break;
-    default: matmul_rows(3, sum, stride, rows, depth, a, panel);
+}
+
+/* Rows of a block of `depth` that lie across k: MATMUL_ROWS of them next to each other for each k, of `whole` in all. */
+static inline void matmul_turn(real *to, int rows, int depth, int whole, Block a) {
+    for (int i = 0; i < rows; i += MATMUL_ROWS, to += MATMUL_ROWS * whole)
+        for (int k = 0; k < depth; k++) {
+            const real *from = a.at + k * a.column + i;
+            if (rows - i >= MATMUL_ROWS)
+                memcpy(to + k * MATMUL_ROWS, from, MATMUL_ROWS * sizeof(real));
+            else
+                memcpy(to + k * MATMUL_ROWS, from, (size_t)(rows - i) * sizeof(real));
+        }
+}
+
+/* Lines across k would meet in the cache where they lie: they are turned, some at a time. */
+static inline MatmulLeft matmul_left(const Matrix *a, int i, int k, int rows, int depth, real *room) {
+    enum { LINES = 8 };
+    if (!a->transposed) {
+        Block block = block_of(a, i, k, rows, depth, true, room);
+        return (MatmulLeft){block.at, MATMUL_ROWS * block.row, block.row, block.column};
     }
+    real lines[MATMUL_TALLEST * LINES];
+    for (int first = 0; first < depth; first += LINES) {
+        int some = least(depth - first, LINES);
+        matmul_turn(room + first * MATMUL_ROWS, rows, some, depth, block_of(a, i, k + first, rows, some, true, lines));
+    }
+    return (MatmulLeft){room, MATMUL_ROWS * depth, 1, MATMUL_ROWS};
 }
 
 #endif
