@@ -290,15 +290,20 @@ typedef struct Block {
     ptrdiff_t row, column;
 } Block;
 
+/* As those of a matrix do, and those of filters that belong to one tap. */
+static inline bool rows_lie_evenly(const Matrix *m, int row, int rows) {
+    return m->kind == MATRIX_PLAIN || (m->kind == MATRIX_FILTER && row % m->outputs + rows <= m->outputs);
+}
+
 /* Elements (i, j) .. (i + rows, j + columns): a copy in `room`, or where they lie if they `may_stay` there. */
 static inline Block block_of(const Matrix *m, int i, int j, int rows, int columns, bool may_stay, real *room) {
     int row = m->first_row + (m->transposed ? j : i), column = m->first_column + (m->transposed ? i : j);
     int height = m->transposed ? columns : rows, width = m->transposed ? rows : columns;
-    bool stays = may_stay && m->kind == MATRIX_PLAIN && m->element == ELEMENT_REAL;
-    ptrdiff_t stride = stays ? m->columns : width;
+    bool stays = may_stay && m->element == ELEMENT_REAL && rows_lie_evenly(m, row, height);
+    ptrdiff_t stride = !stays ? width : m->kind == MATRIX_FILTER ? (ptrdiff_t)m->taps * m->channels : m->columns;
     const real *at = room;
     if (stays)
-        at = (const real *)m->at + (ptrdiff_t)row * stride + column;
+        at = (const real *)m->at + row_at(m, row) + column;
     else
         copy_block(room, width, m, row, column, height, width);
     return m->transposed ? (Block){at, 1, stride} : (Block){at, stride, 1};

@@ -47,7 +47,8 @@ static const char library_words[] =
     "flush_subnormals "
     "element_at example_number is_narrow "
     "kernel "
-    "least part_of row_at rows_from seen_at sees_inside set_float_mode to_i8 to_narrow truth window window_of "
+    "least part_of row_at rows_from rows_lie_evenly seen_at sees_inside set_float_mode to_i8 to_narrow truth window "
+    "window_of "
     "zero_numbers";
 
 static const char *const prefixes[] = {"mtc_",     "Mtc",     "MTC_",    "TEAM_",  "i8_",    "I8",
