@@ -3,12 +3,14 @@
  *     sum[i, j] = sum over k of a[i, k] * b[k, j]        for rows i0 .. i0 + rows, columns j0 .. j0 + columns
  *
  * Every sum runs over k upwards, one fused multiply-add after the other, so the bits depend neither on the tile nor on
- * the number of threads nor on the width of the vectors.
+ * the number of threads nor on the width of the vectors. Nor do they where windows are multiplied two at a time
+ * (matmul_pairs.h).
  *
  * The including program has `typedef float real` (or double). */
 #ifndef MTC_CPU_MATMUL_H
 #define MTC_CPU_MATMUL_H
 
+#include "matmul_pairs.h"
 #include "matmul_panel.h"
 
 /* All columns of b run under `left`, a panel at a time. */
@@ -33,20 +35,31 @@ MATMUL_ONCE void matmul_copied(real *sum, int stride, MatmulLeft left, const Mat
     }
 }
 
+/* All columns of the tile, sums over k upwards. */
+MATMUL_ONCE void matmul_add_upwards(real *sum, int stride, const Matrix *a, const Matrix *b, int i0, int j0, int rows,
+                                    int columns, int depth) {
+    real room[(MATMUL_TALLEST + MATMUL_ROWS) * MATMUL_DEPTH] __attribute__((aligned(64)));
+    for (int k = 0; k < depth; k += MATMUL_DEPTH) {
+        int steps = least(depth - k, MATMUL_DEPTH);
+        MatmulLeft left = matmul_left(a, i0, k, rows, steps, room);
+        if (b->kind == MATRIX_PLAIN && b->element == ELEMENT_REAL)
+            matmul_panels(sum, stride, left, block_of(b, k, j0, steps, columns, true, NULL), rows, columns, steps);
+        else
+            matmul_copied(sum, stride, left, b, k, j0, rows, columns, steps);
+    }
+}
+
 /* Adds the tile to sum[(i - i0) * stride + j - j0], for the rows and columns from (i0, j0) on. `sum` has room for `rows`,
  * at most MATMUL_TALLEST, rounded up to 8 and `columns` rounded up to 16 (the sums there are of no use), and stride is a
  * multiple of 16. */
 MATMUL_ONCE void matmul_add(real *sum, int stride, Matrix a, Matrix b, int i0, int j0, int rows, int columns,
                             int depth) {
-    real room[(MATMUL_TALLEST + MATMUL_ROWS) * MATMUL_DEPTH] __attribute__((aligned(64)));
-    for (int k = 0; k < depth; k += MATMUL_DEPTH) {
-        int steps = least(depth - k, MATMUL_DEPTH);
-        MatmulLeft left = matmul_left(&a, i0, k, rows, steps, room);
-        if (b.kind == MATRIX_PLAIN && b.element == ELEMENT_REAL)
-            matmul_panels(sum, stride, left, block_of(&b, k, j0, steps, columns, true, NULL), rows, columns, steps);
-        else
-            matmul_copied(sum, stride, left, &b, k, j0, rows, columns, steps);
+    if (!matmul_in_pairs(&a, depth)) {
+        matmul_add_upwards(sum, stride, &a, &b, i0, j0, rows, columns, depth);
+        return;
     }
+    for (int j = 0; j < columns; j += MATMUL_WIDEST)
+        matmul_add_pairs(sum + j, stride, &a, &b, i0, j0 + j, rows, least(columns - j, MATMUL_WIDEST));
 }
 
 /* The tile itself. */

@@ -205,6 +205,13 @@ WINDOWS = {
     "of a gradient": (2, 7, 9, 5, (7, 3, 1, -1, -1, 1), (9, 3, 1, -1, -1, 1)),
     "of a gradient, strided": (2, 4, 5, 6, (8, 3, 1, -1, -1, 2), (9, 3, 1, -1, -1, 2)),
     "more padding than image": (1, 2, 2, 3, (8, 5, 1, 1, 5, 1), (6, 3, 1, 1, 3, 1)),
+    "in pairs": (2, 7, 8, 20, (7, 3, 1, 1, 1, 1), (8, 3, 1, 1, 1, 1)),
+    "in pairs and one": (2, 7, 9, 20, (7, 3, 1, 1, 1, 1), (9, 3, 1, 1, 1, 1)),
+    "in pairs, of a gradient": (2, 7, 9, 20, (7, 3, 1, -1, -1, 1), (9, 3, 1, -1, -1, 1)),
+    "in pairs, rows strided": (2, 8, 5, 33, (3, 4, 2, 1, 0, 1), (3, 3, 1, 1, 0, 1)),
+    "in pairs, rows of a gradient, strided": (2, 4, 3, 16, (8, 3, 1, -1, -1, 2), (3, 3, 1, -1, -1, 1)),
+    "in pairs, deep": (1, 3, 3, 150, (3, 3, 1, 1, 1, 1), (3, 3, 1, 1, 1, 1)),
+    "in pairs, more padding than image": (1, 2, 2, 17, (8, 5, 1, 1, 5, 1), (6, 3, 1, 1, 3, 1)),
 }
 
 
@@ -228,11 +235,25 @@ def seen_product(kernels, is_window, shape, stored, seen, part=(0, 0)):
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-@pytest.mark.parametrize("part", [(0, 0), (7, 4)], ids=["whole", "part"])
+@pytest.mark.parametrize("part", [(0, 0), (7, 0), (7, 4)], ids=["whole", "rows", "part"])
 def test_windows(kernels, name, part):
     n, height, width, channels, rows, columns = WINDOWS[name]
     images = rounded(np.random.default_rng(3).uniform(-1, 1, (n, height, width, channels)))[1]
     seen_product(kernels, 1, (height, width, channels, *rows, *columns), images, windows(images, rows, columns), part)
+
+
+@pytest.mark.parametrize("channels", [16, 64, 200])
+def test_sums_in_pairs_are_as_exact_as_others(kernels, channels):
+    """Windows of three taps and the same rows as a matrix, both against float64: the root of the mean square of what they are off."""
+    library, dtype = kernels
+    rng, axis = np.random.default_rng(channels), (12, 3, 1, 1, 1, 1)
+    images = np.maximum(rng.normal(size=(2, 12, 12, channels)), 0).astype(dtype)
+    seen, x = windows(images, axis, axis).astype(dtype), rng.normal(size=(9 * channels, 70)).astype(dtype)
+    exact, c = seen.astype(np.longdouble) @ x.astype(np.longdouble), np.empty((len(seen), 70), dtype)
+    options = np.array([12, 12, channels, *axis, *axis, 0, 0], np.int32)
+    library.seen_product(1, 0, 0, 1, pointer(options), *c.shape, len(x), pointer(images), pointer(x), pointer(c))
+    in_pairs, one_by_one = (np.sqrt(np.mean((y - exact) ** 2)) for y in (c, product(kernels, seen, x, 0, 0)))
+    assert in_pairs < one_by_one
 
 
 @pytest.mark.parametrize("shape, part", [((4, 9, 5), (0, 0)), ((4, 9, 5), (3, 1)), ((70, 9, 33), (0, 0)), ((70, 9, 33), (69, 32)),
