@@ -112,15 +112,28 @@ static inline void matmul_transpose(real *panel, int width, const real *at, ptrd
         matmul_store(panel + k * width, matmul_load(cards[now] + k * MATMUL_LANES));
 }
 
+/* Whole lines of a panel. Where each has pages of its own, no hardware fetches ahead, and an address is long looked up: what the next
+ * panel takes of the line is asked for with it. */
+static inline void matmul_pack_lines(real *panel, int width, int depth, Block b) {
+    enum { PAGE = 4096 };
+    bool far = b.row * sizeof(real) >= PAGE;
+    for (int k = 0; k < depth; k++) {
+        if (far)
+            __builtin_prefetch(b.at + k * b.row + MATMUL_PANEL);
+        matmul_store(panel + k * width, matmul_load(b.at + k * b.row));
+    }
+}
+
 /* panel[k, j] = b(k, j) for a block of at most LANES columns and any depth; columns that are missing become zeros. */
 static inline void matmul_pack(real *panel, int width, int columns, int depth, Block b) {
     int k = 0;
     if (b.row == 1 && columns == MATMUL_LANES)
         for (; k + MATMUL_LANES <= depth; k += MATMUL_LANES)
             matmul_transpose(panel + k * width, width, b.at + k, b.column);
-    if (b.column == 1 && columns == MATMUL_LANES)
-        for (; k < depth; k++)
-            matmul_store(panel + k * width, matmul_load(b.at + k * b.row));
+    if (b.column == 1 && columns == MATMUL_LANES) {
+        matmul_pack_lines(panel, width, depth, b);
+        return;
+    }
     for (; k < depth; k++)
         for (int j = 0; j < MATMUL_LANES; j++)
             panel[k * width + j] = j < columns ? b.at[k * b.row + j * b.column] : 0;
