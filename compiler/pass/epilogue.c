@@ -5,6 +5,7 @@
  * It is the first half of a sum over all rows, such as a batch norm's statistics, which split.c cut in two for this; or a sum
  * over the pixels of each example, where an image has as many as a tile has rows. */
 #include "pass/fuse.h"
+#include "pass/tile.h"
 
 enum { MAX_PRODUCT_FOLDS = 4 };
 
@@ -68,6 +69,20 @@ static bool tiles_are_groups(const Kernel *kernel, const Node *sum, int64_t rows
     return rows < 256 && sweep[0].spread == 1 && sweep[1].spread == 1;
 }
 
+/* Squares of outputs are no groups of so many rows, as in images of odd size, and the product is slower without them: by more than reading
+ * the operand takes, and the launches of a kernel that does and of one that adds up what it stored. */
+static bool costs_squares(const Fusion *f, const Kernel *kernel, const Node *operand, int64_t rows) {
+    static const double launches = 4e-6;
+    const Machine *machine = f->program->machine;
+    Kernel alone = *kernel, together = *kernel;
+    together.fold_rows = rows;
+    kernel_cut(&alone, machine);
+    kernel_cut(&together, machine);
+    double lost = kernel_seconds(&together, machine) - kernel_seconds(&alone, machine);
+    return alone.tile.squares && !together.tile.squares &&
+           lost > launches + (double)type_bytes(&operand->type) / machine->bandwidth;
+}
+
 Apart fold_apart(Fusion *f, const Kernel *kernel, const Node *sum) {
     const Node *operand = sum->in[0];
     int64_t rows = group_rows(sum, kernel->n);
@@ -80,5 +95,5 @@ Apart fold_apart(Fusion *f, const Kernel *kernel, const Node *sum) {
     const bool fits = f->home[operand->id] == kernel
                           ? operand->op->cls != OP_REDUCE
                           : !fusion_stored_before(f, kernel, operand) && fits_own_element(f, kernel, operand);
-    return fits ? JOINS : APART_PLACE;
+    return !fits ? APART_PLACE : costs_squares(f, kernel, operand, rows) ? APART_TILES : JOINS;
 }

@@ -371,3 +371,11 @@ train {
     stored = [name for body in kernels(mtc, path, "--batch", str(batch)).values()
               for name in re.findall(r"%\d+", (re.findall(r"^    stores (.*)", body, re.M) or [""])[0])]
     assert len(waves) == 2 and len(waves & set(stored)) == tables
+
+
+def test_sums_leave_a_product_that_they_would_cost_its_squares(mtc):
+    """Squares of 2 x 2 outputs are no groups of neighbouring rows in images of 7 x 7; in those of 14 x 14 the sums are over others."""
+    schedule = mtc("--emit=schedule", "--precision", "fp32", "--arch", "sm_90a", "models/resnet18.mt").stdout
+    train = schedule[: schedule.index("\neval")]
+    assert re.search(r" layer4_1_conv1_layer .* tile 128x64x8", train) and re.search(r" layer4_1_bn1_partial +784 tiles", train)
+    assert re.search(r" layer3_1_conv1 .* tile 128x64x8", train)
