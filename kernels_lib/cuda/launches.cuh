@@ -119,7 +119,7 @@ static __global__ void advance_clock(int64_t steps) {
 struct Launch {
     const void *kernel;
     int tiles, shared, wanted;
-    bool beside, in_turns;
+    bool beside, in_turns, early;
     int again, cluster;
 };
 
@@ -141,7 +141,7 @@ static inline bool count_again(Launch *launches, int count) {
 
 template <class Common, class... Phases> const Launch *launches_in(Launches<Phases...>) {
     static Launch launches[] = {{kernel_of<Common, Phases>(), Phases::tiles, Phases::shared, Phases::wanted,
-                                 Phases::beside, Phases::in_turns, Phases::again, Phases::cluster}...};
+                                 Phases::beside, Phases::in_turns, Phases::early, Phases::again, Phases::cluster}...};
     static const bool counted = count_again(launches, sizeof...(Phases));
     (void)counted;
     return launches;
@@ -215,7 +215,7 @@ static inline cudaError_t launch_tiles(const Launch &launch, Work work, int tile
                                        bool early = true) {
     cudaLaunchAttribute attributes[2] = {};
     attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = early;
+    attributes[0].val.programmaticStreamSerializationAllowed = early && launch.early;
     cudaLaunchConfig_t config = {};
     config.stream = stream;
     work.end = work.tile + tiles;

@@ -28,8 +28,9 @@ struct Phase {
     using Kernel = Phase; // what is launched
     static constexpr int tiles = TILES, shared = SHARED, wanted = WANTED, again = 0;
     static constexpr bool beside = false, in_turns = false, one_tile = false;
-    static constexpr int resident = 0; // blocks that a multiprocessor must have registers for; 0: as nvcc decides
-    static constexpr int cluster = 1;  // neighbouring blocks that work together, where the device has such clusters
+    static constexpr bool early = true; // it may begin while the launch before still runs
+    static constexpr int resident = 0;  // blocks that a multiprocessor must have registers for; 0: as nvcc decides
+    static constexpr int cluster = 1;   // neighbouring blocks that work together, where the device has such clusters
 
     template <class Tensors>
     static __device__ void run_tile(const Tensors &tensors, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -109,6 +110,10 @@ template <int BLOCKS, class First> struct Sharing : First {
     using Kernel = Sharing;
     static constexpr int resident = BLOCKS;
 };
+
+/* A launch of few long tiles, of which a multiprocessor has room for more than its share. Early, it would find most multiprocessors still
+ * busy with the launch before, and crowd on the others. */
+template <class First> struct Late : First { static constexpr bool early = false; };
 
 /* A launch of tiles that are worked on together, BLOCKS of them by a cluster. */
 template <int BLOCKS, class First> struct InCluster : First {

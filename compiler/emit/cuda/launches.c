@@ -290,6 +290,19 @@ static bool are_shared_by_two(const Emitter *e, const Launch *launch) {
     return !program_is_persistent(e, launch->program);
 }
 
+/* A long product of floats whose tiles all fit on the machine at a time, more of them on a multiprocessor than are its share. */
+static bool may_crowd(const Emitter *e, const Launch *launch) {
+    static const double long_tiles = 1e-4;
+    const Machine *machine = launch->program->machine;
+    const Kernel *kernel = launch->kernels.kernels.at[0];
+    if (launch->kernels.kernels.count > 1 || kernel->cls != KERNEL_CONTRACT || kernel->math != MATH_FP32 ||
+        kernel_seconds(kernel, machine) < long_tiles || program_is_persistent(e, launch->program))
+        return false;
+    int64_t share = (kernel->tiles + machine->multiprocessors - 1) / machine->multiprocessors;
+    return (share + 1) * tile_bytes(kernel, &kernel->tile) <= machine->multiprocessor_memory &&
+           share <= machine->resident;
+}
+
 /* Of a product by squares of outputs, whose threads have half of their registers for sums. */
 static bool has_squares(const Launch *launch) {
     const Kernel *kernel = launch->kernels.kernels.at[0];
@@ -306,6 +319,7 @@ static const char *wrapper(Emitter *e, const Launch *launch) {
         return "OfSums<";
     return in_turns(e, launch)            ? "InTurns<"
            : are_shared_by_two(e, launch) ? "Sharing<2, "
+           : may_crowd(e, launch)         ? "Late<"
            : blocks                       ? arena_printf(e->arena, "Reading<%d, ", blocks)
                                           : "";
 }
