@@ -419,3 +419,8 @@ def test_few_long_tiles_begin_late(mtc):
     assert late == ["d_layer1_1_conv2_weight_slices", "d_conv1_pre_slices"]
     for model in ["resnet18_cifar", "cnn", "char_gpt"]:
         assert "Late<" not in mtc("--emit=cu", "--precision", "bf16", "--arch", "sm_90a", f"models/{model}.mt").stdout
+
+
+def test_who_has_the_memory_of_a_multiprocessor_has_its_registers(mtc):
+    emitted = mtc("--emit=cu", "--precision", "fp32", "--arch", "sm_90a", "models/resnet18.mt").stdout
+    assert re.search(r"using \w+_launch = Sharing<1, PhaseOf<d_layer2_1_conv2_weight_slices>>;", emitted)

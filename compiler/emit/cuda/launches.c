@@ -290,6 +290,19 @@ static bool are_shared_by_two(const Emitter *e, const Launch *launch) {
     return !program_is_persistent(e, launch->program);
 }
 
+/* Slices of products of floats, of which a multiprocessor has memory for one block: left alone, nvcc may give threads the registers of two,
+ * and spill what is more. */
+static bool is_alone(const Emitter *e, const Launch *launch) {
+    const Machine *machine = launch->program->machine;
+    for (int k = 0; k < launch->kernels.kernels.count; k++) {
+        const Kernel *kernel = launch->kernels.kernels.at[k];
+        bool slices = kernel->cls == KERNEL_CONTRACT && kernel->math == MATH_FP32 && kernel->batches > 1;
+        if (!slices || 2 * tile_bytes(kernel, &kernel->tile) <= machine->multiprocessor_memory)
+            return false;
+    }
+    return !program_is_persistent(e, launch->program);
+}
+
 /* A long product of floats whose tiles all fit on the machine at a time, more of them on a multiprocessor than are its share. */
 static bool may_crowd(const Emitter *e, const Launch *launch) {
     static const double long_tiles = 1e-4;
@@ -319,6 +332,7 @@ static const char *wrapper(Emitter *e, const Launch *launch) {
         return "OfSums<";
     return in_turns(e, launch)            ? "InTurns<"
            : are_shared_by_two(e, launch) ? "Sharing<2, "
+           : is_alone(e, launch)          ? "Sharing<1, "
            : may_crowd(e, launch)         ? "Late<"
            : blocks                       ? arena_printf(e->arena, "Reading<%d, ", blocks)
                                           : "";
