@@ -5,6 +5,7 @@
 #include "emit/kernel/function.h"
 #include "emit/kernel/sized.h"
 #include "emit/kernel/table.h"
+#include "pass/cost.h"
 #include "pass/tile.h"
 
 /* ---- which kernels are launched together ---- */
