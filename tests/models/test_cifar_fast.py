@@ -1,10 +1,7 @@
 """models/cifar_fast.mt, narrow, on images that are drawn: a colour and a slope for each class, and noise."""
 
 import numpy as np
-import pytest
 from conftest import ROOT
-
-pytestmark = pytest.mark.quick
 
 
 def draw(folder, name, count, seed):

@@ -123,6 +123,7 @@ def commands(page):
     return re.findall(r"^    (\S.*)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.M)
 
 
+@pytest.mark.vectors  # trainings of seconds
 def test_tutorial(tmp_path):
     """Each command of each step does something, in this order, where the documentation is short enough to be learnt in a moment."""
     (tmp_path / "docs").mkdir()
@@ -159,6 +160,7 @@ X_test, y_test = _digits(256, 2)
 """
 
 
+@pytest.mark.vectors  # trainings of seconds
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.name)
 def test_python(page, tmp_path):
     text = page.read_text()
