@@ -18,7 +18,7 @@ from conftest import ROOT
 from embedded import BAD_DATA, TEST, TRAIN, UNAVAILABLE, USAGE, VALIDATION, Failed, Model, Session
 from fake_data import idx_bytes, unpack
 
-pytestmark = [pytest.mark.quick, pytest.mark.shares("built")]
+pytestmark = pytest.mark.shares("built")
 
 MODEL = """\
 param lr = 0.02 in 0..1

@@ -18,7 +18,7 @@ from fake_data import unpack
 from runtime_library import build_program
 from test_shards import MODELS, folder, text  # noqa: F401: a fixture
 
-pytestmark = [pytest.mark.quick, pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun: tools/install-deps --all")]
+pytestmark = pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun: tools/install-deps --all")
 
 STEPS, USAGE, UNAVAILABLE, RANK_LOST = 12, 64, 69, 80
 # Of mpirun: a folder for the files of its own, whose sockets have short names; and PMIx without a store in shared memory, whose beginning now and

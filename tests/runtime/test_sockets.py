@@ -184,6 +184,7 @@ def test_a_profile_ends_where_a_rank_is_stopped(compile_model, folder):  # noqa:
     second.communicate()
 
 
+@pytest.mark.vectors  # trainings of seconds
 def test_killed_ranks_leave_what_goes_on(compile_model, folder):  # noqa: F811
     program = compile_model(MODELS["updates"], "--shards", 4)
     flags = ["--data", str(folder), "--epochs", "4000"]
