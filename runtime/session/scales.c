@@ -4,6 +4,7 @@
 #include "shared.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- weights ---- */
@@ -70,25 +71,71 @@ static void join_pairs(MtcSizes *sizes) {
     sizes->top *= 2;
 }
 
-int64_t mtc_add_sizes(MtcSizes *sizes, const float *values, int64_t count) {
-    double largest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        if (!isfinite(values[i]))
-            return i;
-        largest = fmax(largest, fabs((double)values[i]));
+/* Numbers that one thread looks at. */
+typedef struct Part {
+    const float *values;
+    int64_t count, good; /* those ahead of the first that is not finite */
+    double largest, top;
+    int64_t of_size[MTC_SIZES];
+} Part;
+
+enum { MOST_PARTS = 64, LEAST_PART = 1 << 16 };
+
+static int parts_of(const float *values, int64_t count, Part **parts) {
+    const int64_t wanted = count / LEAST_PART + 1;
+    const int number = wanted < MOST_PARTS ? (int)wanted : MOST_PARTS;
+    *parts = (Part *)mtc_zeroed((size_t)number * sizeof **parts);
+    for (int k = 0; k < number; k++) {
+        const int64_t begin = count * k / number;
+        (*parts)[k].values = values + begin;
+        (*parts)[k].count = count * (k + 1) / number - begin;
     }
+    return number;
+}
+
+static void find_largest(void *context, int64_t task) {
+    Part *part = (Part *)context + task;
+    while (part->good < part->count && isfinite(part->values[part->good]))
+        part->largest = fmax(part->largest, fabs((double)part->values[part->good++]));
+}
+
+static void count_sizes(void *context, int64_t task) {
+    Part *part = (Part *)context + task;
+    for (int64_t i = 0; i < part->count; i++) {
+        const int bin = (int)(fabs((double)part->values[i]) / part->top * MTC_SIZES);
+        part->of_size[bin < MTC_SIZES ? bin : MTC_SIZES - 1]++;
+    }
+}
+
+static void add_parts(MtcSizes *sizes, Part *parts, int number, double largest) {
     sizes->largest = fmax(sizes->largest, largest);
-    if (sizes->top == 0) {
-        sizes->count[0] += largest == 0 ? count : 0;
+    if (sizes->top == 0)
         sizes->top = largest;
-    }
     while (largest > sizes->top)
         join_pairs(sizes);
-    for (int64_t i = 0; i < count && sizes->top > 0; i++) {
-        const int bin = (int)(fabs((double)values[i]) / sizes->top * MTC_SIZES);
-        sizes->count[bin < MTC_SIZES ? bin : MTC_SIZES - 1]++;
+    for (int k = 0; k < number; k++)
+        parts[k].top = sizes->top > 0 ? sizes->top : 1; /* of zeros alone: all are in the first bin */
+    mtc_parallel(number, count_sizes, parts);
+    for (int k = 0; k < number; k++)
+        for (int bin = 0; bin < MTC_SIZES; bin++)
+            sizes->count[bin] += parts[k].of_size[bin];
+}
+
+int64_t mtc_add_sizes(MtcSizes *sizes, const float *values, int64_t count) {
+    Part *parts;
+    double largest = 0;
+    int64_t bad = -1;
+    const int number = parts_of(values, count, &parts);
+    mtc_parallel(number, find_largest, parts);
+    for (int k = 0; k < number && bad < 0; k++) {
+        largest = fmax(largest, parts[k].largest);
+        if (parts[k].good < parts[k].count)
+            bad = parts[k].values + parts[k].good - values;
     }
-    return -1;
+    if (bad < 0)
+        add_parts(sizes, parts, number, largest);
+    free(parts);
+    return bad;
 }
 
 /* As if all numbers of a bin were its middle. */
