@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -59,7 +59,7 @@ class Variant:
     model: str
     precision: str
     batch: int | None = None
-    params: tuple = ()  # "NAME=VALUE"
+    params: tuple = field(default=(), kw_only=True)  # "NAME=VALUE"
 
     @property
     def name(self):
