@@ -72,19 +72,19 @@ static void join_pairs(MtcSizes *sizes) {
 }
 
 /* Numbers that one thread looks at. */
-typedef struct Part {
+typedef struct SizesPart {
     const float *values;
     int64_t count, good; /* those ahead of the first that is not finite */
     double largest, top;
     int64_t of_size[MTC_SIZES];
-} Part;
+} SizesPart;
 
 enum { MOST_PARTS = 64, LEAST_PART = 1 << 16 };
 
-static int parts_of(const float *values, int64_t count, Part **parts) {
+static int sizes_parts(const float *values, int64_t count, SizesPart **parts) {
     const int64_t wanted = count / LEAST_PART + 1;
     const int number = wanted < MOST_PARTS ? (int)wanted : MOST_PARTS;
-    *parts = (Part *)mtc_zeroed((size_t)number * sizeof **parts);
+    *parts = (SizesPart *)mtc_zeroed((size_t)number * sizeof **parts);
     for (int k = 0; k < number; k++) {
         const int64_t begin = count * k / number;
         (*parts)[k].values = values + begin;
@@ -94,20 +94,20 @@ static int parts_of(const float *values, int64_t count, Part **parts) {
 }
 
 static void find_largest(void *context, int64_t task) {
-    Part *part = (Part *)context + task;
+    SizesPart *part = (SizesPart *)context + task;
     while (part->good < part->count && isfinite(part->values[part->good]))
         part->largest = fmax(part->largest, fabs((double)part->values[part->good++]));
 }
 
 static void count_sizes(void *context, int64_t task) {
-    Part *part = (Part *)context + task;
+    SizesPart *part = (SizesPart *)context + task;
     for (int64_t i = 0; i < part->count; i++) {
         const int bin = (int)(fabs((double)part->values[i]) / part->top * MTC_SIZES);
         part->of_size[bin < MTC_SIZES ? bin : MTC_SIZES - 1]++;
     }
 }
 
-static void add_parts(MtcSizes *sizes, Part *parts, int number, double largest) {
+static void add_sizes_parts(MtcSizes *sizes, SizesPart *parts, int number, double largest) {
     sizes->largest = fmax(sizes->largest, largest);
     if (sizes->top == 0)
         sizes->top = largest;
@@ -122,10 +122,10 @@ static void add_parts(MtcSizes *sizes, Part *parts, int number, double largest) 
 }
 
 int64_t mtc_add_sizes(MtcSizes *sizes, const float *values, int64_t count) {
-    Part *parts;
+    SizesPart *parts;
     double largest = 0;
     int64_t bad = -1;
-    const int number = parts_of(values, count, &parts);
+    const int number = sizes_parts(values, count, &parts);
     mtc_parallel(number, find_largest, parts);
     for (int k = 0; k < number && bad < 0; k++) {
         largest = fmax(largest, parts[k].largest);
@@ -133,7 +133,7 @@ int64_t mtc_add_sizes(MtcSizes *sizes, const float *values, int64_t count) {
             bad = parts[k].values + parts[k].good - values;
     }
     if (bad < 0)
-        add_parts(sizes, parts, number, largest);
+        add_sizes_parts(sizes, parts, number, largest);
     free(parts);
     return bad;
 }
