@@ -1,22 +1,11 @@
-/* Arrays of files in the types of fields: NumPy's own are f64 and i64. A number that does not fit is a fault that says where it
- * is; rounding is none. */
+/* Arrays of files in the types of fields: NumPy's own are f64 and i64. A number that does not fit, or that has a fraction where the field has
+ * none, is a fault that says where it is; rounding to f32 is none. */
 #include "data/field.h"
 #include "data/stored.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-
-static int64_t whole_number(MtcStored stored, const void *values, int64_t i) {
-    switch (stored) {
-    case MTC_AS_BOOL: return ((const uint8_t *)values)[i] != 0;
-    case MTC_AS_U8: return ((const uint8_t *)values)[i];
-    case MTC_AS_I8: return ((const int8_t *)values)[i];
-    case MTC_AS_I16: return ((const int16_t *)values)[i];
-    case MTC_AS_I32: return ((const int32_t *)values)[i];
-    default: return ((const int64_t *)values)[i];
-    }
-}
 
 /* 1 bit of sign, 5 of exponent, 10 of mantissa. */
 double mtc_from_half(uint16_t bits) {
@@ -27,13 +16,37 @@ double mtc_from_half(uint16_t bits) {
     return sign * (exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24));
 }
 
+static int64_t stored_whole(MtcStored stored, const void *values, int64_t i) {
+    switch (stored) {
+    case MTC_AS_BOOL: return ((const uint8_t *)values)[i] != 0;
+    case MTC_AS_U8: return ((const uint8_t *)values)[i];
+    case MTC_AS_I8: return ((const int8_t *)values)[i];
+    case MTC_AS_I16: return ((const int16_t *)values)[i];
+    case MTC_AS_I32: return ((const int32_t *)values)[i];
+    default: return ((const int64_t *)values)[i];
+    }
+}
+
 static double stored_number(MtcStored stored, const void *values, int64_t i) {
     switch (stored) {
     case MTC_AS_F16: return mtc_from_half(((const uint16_t *)values)[i]);
     case MTC_AS_F32: return (double)((const float *)values)[i];
     case MTC_AS_F64: return ((const double *)values)[i];
-    default: return (double)whole_number(stored, values, i);
+    default: return (double)stored_whole(stored, values, i);
     }
+}
+
+/* False: it is none, or beyond those that a double tells apart. */
+static bool whole_number(MtcStored stored, const void *values, int64_t i, int64_t *whole) {
+    if (stored <= MTC_AS_I64) {
+        *whole = stored_whole(stored, values, i);
+        return true;
+    }
+    const double value = stored_number(stored, values, i);
+    if (!(fabs(value) <= 1LL << DBL_MANT_DIG) || value != floor(value))
+        return false;
+    *whole = (int64_t)value;
+    return true;
 }
 
 /* "example 3", or "example 3, element [0, 2]" where it has several. */
@@ -47,27 +60,32 @@ static const char *append_place(MtcText *text, const MtcField *field, int64_t i)
 static int does_not_fit(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array,
                         const void *values, int64_t i) {
     MtcText text = {NULL, 0, 0};
+    int64_t whole;
+    const bool is_whole = whole_number(array->stored, values, i, &whole);
+    const char *number = mtc_number(stored_number(array->stored, values, i));
     if (field->classes)
-        mtc_fail(fault, MTC_BAD_DATA,
-                 "%s: example %lld has the label %lld; field '%s' is class[%d], so expected 0 to %d", path,
-                 (long long)(i / field->elements), (long long)whole_number(array->stored, values, i), field->name,
-                 field->classes, field->classes - 1);
+        mtc_fail(fault, MTC_BAD_DATA, "%s: %s has the label %s; field '%s' is class[%d], so expected %s0 to %d", path,
+                 append_place(&text, field, i), number, field->name, field->classes,
+                 is_whole ? "" : "whole numbers from ", field->classes - 1);
     else
         mtc_fail(fault, MTC_BAD_DATA, "%s: %s is %s, which does not fit in %s, the type of field '%s'", path,
-                 append_place(&text, field, i), mtc_number(stored_number(array->stored, values, i)),
-                 mtc_type_name(field->type), field->name);
+                 append_place(&text, field, i), number, mtc_type_name(field->type), field->name);
+    if (!is_whole)
+        mtc_note(fault, "the file holds %s; a field of type f32 has fractions", mtc_stored_name(array->stored));
     free(text.at);
     return fault->code;
 }
 
 /* False: it does not fit. */
 static bool convert_one(const MtcField *field, MtcStored stored, const void *values, int64_t i, void *out) {
+    int64_t value;
     if (field->type == MTC_F32) {
-        const double value = stored_number(stored, values, i);
-        ((float *)out)[i] = (float)value;
-        return !isfinite(value) || fabs(value) <= FLT_MAX;
+        const double number = stored_number(stored, values, i);
+        ((float *)out)[i] = (float)number;
+        return !isfinite(number) || fabs(number) <= FLT_MAX;
     }
-    const int64_t value = whole_number(stored, values, i);
+    if (!whole_number(stored, values, i, &value))
+        return false;
     if (field->classes) {
         mtc_put_class(field, out, i, value);
         return value >= 0 && value < field->classes;

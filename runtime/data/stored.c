@@ -37,17 +37,6 @@ static bool is_converted(const MtcField *field, const MtcArray *array) {
     return field->classes || stored_types[array->stored].type != (int)field->type;
 }
 
-static int check_type(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array) {
-    const bool whole = array->stored <= MTC_AS_I64;
-    if (field->classes && !whole)
-        return mtc_fail(fault, MTC_BAD_DATA, "%s: field '%s' is a class label: expected integers, found %s", path,
-                        field->name, mtc_stored_name(array->stored));
-    if (is_converted(field, array) && field->type != MTC_F32 && !whole)
-        return mtc_fail(fault, MTC_BAD_DATA, "%s: field '%s' expects elements of type %s, found %s", path, field->name,
-                        mtc_type_name(field->type), mtc_stored_name(array->stored));
-    return 0;
-}
-
 /* As many numbers, in other axes: a grey image with a plane or without. */
 static void note_same_elements(MtcFault *fault, const MtcField *field, const MtcArray *array) {
     const char *name = field->name;
@@ -168,8 +157,6 @@ int mtc_read_field(MtcFault *fault, MtcInput *input, MtcReadHeader *header, cons
     *values = NULL;
     *note = NULL;
     int code = header(fault, input, &array);
-    if (!code)
-        code = check_type(fault, path, field, &array);
     if (!code)
         code = check_shape(fault, path, field, &array);
     if (!code)

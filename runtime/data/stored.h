@@ -31,8 +31,8 @@ int mtc_npy_header(MtcFault *fault, MtcInput *input, MtcArray *array);
 const char *mtc_stored_name(MtcStored stored);
 size_t mtc_stored_size(MtcStored stored);
 
-/* The field of every example in a file, in the field's type: numbers of any type become f32, whole numbers become i32, u8
- * and classes. One that does not fit is a fault. Free *values. *note, to be freed, says what was
+/* The field of every example in a file, in the field's type: numbers of any type become f32; i32, u8 and classes take those that
+ * are whole. One that does not fit is a fault. Free *values. *note, to be freed, says what was
  * rounded; NULL: nothing. */
 int mtc_read_field(MtcFault *fault, MtcInput *input, MtcReadHeader *header, const MtcField *field, int64_t *count,
                    void **values, char **note);

@@ -347,13 +347,16 @@ def test_whole_numbers_of_any_type(compile_model, tmp_path):
     good = {"n": np.array([[1, -2], [3, 4]]), "b": np.array([[255], [0]]), "c": np.array([2, 0])}
     content = {}
     for kind, arrays in ("narrow", {"n": good["n"].astype("i4"), "b": good["b"].astype("u1"), "c": good["c"].astype("u1")}), ("wide", good), \
-            ("big", {name: array.astype(">i8") for name, array in good.items()}):
+            ("big", {name: array.astype(">i8") for name, array in good.items()}), ("real", {name: array.astype("f8") for name, array in good.items()}), \
+            ("half", {name: array.astype("f2") for name, array in good.items()}):
         np.savez(tmp_path / "d.npz", **arrays)
         program("--save", tmp_path / kind, "--quiet", cwd=tmp_path)
         content[kind] = (tmp_path / kind).read_bytes()
-    assert content["wide"] == content["narrow"] == content["big"]
+    assert all(each == content["wide"] for each in content.values())
     for name, bad, message in ("n", [[1, 2], [3, 1 << 31]], "example 1, element [1] is 2.14748e+09, which does not fit in i32"), \
-            ("b", [[1], [256]], "example 1, element [0] is 256, which does not fit in u8"), ("c", [0, -1], "example 1 has the label -1"):
+            ("b", [[1], [256]], "example 1, element [0] is 256, which does not fit in u8"), ("c", [0, -1], "example 1 has the label -1"), \
+            ("n", [[1, 2.5], [3, 4]], "example 0, element [1] is 2.5, which does not fit in i32"), ("b", [[1], [1e300]], "is 1e+300, which does not fit in u8"), \
+            ("c", [0, 0.5], "example 1 has the label 0.5; field 'c' is class["), ("n", [[1, 2], [np.inf, 4]], "example 1, element [0] is inf"):
         np.savez(tmp_path / "d.npz", **{**good, name: np.array(bad)})
         done = program("--save", tmp_path / "w", check=False, cwd=tmp_path)
         assert done.returncode == BAD_DATA and message in done.stderr

@@ -50,7 +50,8 @@ BAD = {
     "unknown type": (rewrite("train-images", in_header(2, 0x0A)), ["no element type has the code 0x0a"]),
     "no dimension": (rewrite("train-images", in_header(3, 0)), ["1 to 8 dimensions", "found 0"]),
     "many dimensions": (rewrite("train-images", in_header(3, 200)), ["1 to 8 dimensions", "found 200"]),
-    "other type": (images(203, 4, 4, dtype="f4"), ["'image'", "type u8", "found f32"]),
+    "fraction": (rewrite("train-images", lambda _: bytes([0, 0, 0x0D, 3]) + struct.pack(">3I16f", 1, 4, 4, *[0] * 6, 0.5, *[0] * 9)),
+                 ["example 0, element [1, 2] is 0.5", "not fit in u8, the type of field 'image'", "the file holds f32"]),
     "other shape": (images(203, 4, 5), ["'image'", "[4, 4]", "[4, 5]"]),
     "other rank": (images(203, 16), ["'image'", "[4, 4]", "[16]"]),
     "no examples": (images(0, 4, 4), ["holds no examples"]),
@@ -62,7 +63,9 @@ BAD = {
     "counts differ": (labels(np.zeros(204), "u1"), ["train-labels", "204", "train-images", "203"]),
     "label too large": (label_of(17, 3), ["train-labels", "example 17", "label 3", "class[3]", "0 to 2"]),
     "negative label": (labels([-1] + [0] * 202, "i1"), ["example 0", "label -1"]),
-    "label is no integer": (labels(np.zeros(203), "f4"), ["'label' is a class label", "found f32"]),
+    "label with a fraction": (labels([2, 1.5, *[0] * 201], "f4"), ["example 1 has the label 1.5", "class[3], so expected whole numbers from 0 to 2"]),
+    "label is no number": (labels([2, np.nan, *[0] * 201], "f4"), ["example 1 has the label NaN"]),
+    "float label too large": (labels([*[0] * 202, 3], "f8"), ["example 202 has the label 3;", "expected 0 to 2"]),
     "labels of rank 2": (labels(np.zeros((203, 1)), "u1"), ["'label'", "[]", "[1]"]),
     "gzip cut off": (repacked(lambda packed: packed[:-20]), ["train-images.gz", "not a whole gzip file: unexpected end of file"]),
     "gzip header only": (repacked(lambda packed: packed[:10]), ["train-images.gz"]),
@@ -181,7 +184,7 @@ def raw_npy(header):
 
 GOOD_HEADER = "{'descr': '|u1', 'fortran_order': False, 'shape': (1, 4, 4), }"
 BAD_NPY = {
-    "type": (lambda folder: save_npy(folder, np.zeros((2, 4, 4))), ["type u8", "found f64"]),
+    "type": (lambda folder: save_npy(folder, np.full((2, 4, 4), 0.25)), ["element [0, 0] is 0.25, which does not fit in u8", "the file holds f64"]),
     "shape": (lambda folder: save_npy(folder, np.zeros((2, 16), "u1")), ["[4, 4]", "[16]",
                                                                                             "write image : u8[16] in the model file, and reshape(image, [4, 4])"]),
     "order": (raw_npy(GOOD_HEADER.replace("False", "Maybe")), ["neither True nor False"]),

@@ -270,7 +270,7 @@ def test_a_class_out_of_range_in_an_array(compile_model, tmp_path):
     np.save(tmp_path / "w.npy", array)
     done = compile_model(SEQUENCES.replace("SOURCE", 'npy("w.npy")'))("--data", tmp_path, check=False)
     assert done.returncode == BAD_DATA
-    assert "example 7 has the label 32; field 'window' is class[32]" in done.stderr
+    assert "example 7, element [3] has the label 32; field 'window' is class[32]" in done.stderr
 
 
 TABLE = """data {
