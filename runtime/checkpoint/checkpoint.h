@@ -79,6 +79,8 @@ void mtc_note_params(MtcSession *session, const MtcCheckpoint *checkpoint);
 /* Has a file the tensor, with the shape and a type that can be taken? If not, what is the matter. */
 bool mtc_blob_fits(const MtcTensor *tensor, const MtcBlob *blob);
 void mtc_misfit_text(const MtcTensor *tensor, const MtcBlob *blob, char *text, size_t size);
+/* What a tensor of a file is, by its name, that is not expected where so much is taken. */
+const char *mtc_unexpected_text(const MtcModel *model, const char *name, MtcTake take);
 const char *
 mtc_needless(const MtcBlob *blob); /* what it is of somebody else's that is not needed; NULL: it is none of these */
 

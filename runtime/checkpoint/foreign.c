@@ -1,6 +1,7 @@
-/* What files of other programs hold beside weights, and no model needs. */
+/* What files of other programs hold beside weights: what no model needs, and what this one has no place for. */
 #include "base/ending.h"
 #include "checkpoint/checkpoint.h"
+#include "session/weights.h"
 
 #include <string.h>
 
@@ -29,4 +30,24 @@ const char *mtc_needless(const MtcBlob *blob) {
         if (mtc_ends_with(blob->name, needless[i].ending) && needless[i].is_so(blob))
             return needless[i].what;
     return NULL;
+}
+
+/* A state has the name of its weight before its own: "fc.weight.momentum". */
+static bool is_state_of_weight(const MtcModel *model, const char *name) {
+    const char *dot = strrchr(name, '.');
+    for (int i = 0; i < model->tensors && dot; i++)
+        if (model->tensor[i].role == MTC_WEIGHT && strlen(model->tensor[i].name) == (size_t)(dot - name) &&
+            strncmp(model->tensor[i].name, name, (size_t)(dot - name)) == 0)
+            return true;
+    return false;
+}
+
+const char *mtc_unexpected_text(const MtcModel *model, const char *name, MtcTake take) {
+    const MtcTensor *tensor = mtc_find_tensor(model, name);
+    if (take == MTC_TAKE_ALL)
+        return "is nothing that this model has";
+    if (tensor && tensor->role == MTC_STATE)
+        return "is a state of the training, where weights alone are taken";
+    return is_state_of_weight(model, name) ? "is no weight of this model, but a state of one, by its name"
+                                           : "is no weight of this model";
 }

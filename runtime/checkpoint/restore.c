@@ -162,7 +162,7 @@ static void compare_tensors(const MtcCheckpoint *checkpoint, const MtcModel *mod
     for (int i = 0; i < checkpoint->archive.count; i++)
         if (!is_expected(checkpoint, model, i, take))
             add_difference(differences, DIFF_UNEXPECTED, checkpoint->archive.blob[i].name,
-                           take == MTC_TAKE_ALL ? "is nothing that this model has" : "is no weight of this model");
+                           mtc_unexpected_text(model, checkpoint->archive.blob[i].name, take));
 }
 
 /* A name of the file that is the tensor's behind a prefix "model."; the length of that, 0: none. */

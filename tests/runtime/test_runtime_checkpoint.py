@@ -151,7 +151,9 @@ BAD = {
     "missing tensor": (lambda content: pack({"logits.weight": unpack(content)[0]["logits.weight"]}, unpack(content)[1][:192]),
                        ["does not hold the weights of this model", "logits.bias: is missing"]),
     "other name": (rename("logits.bias", "logit.bias"), ["logits.bias: is missing", "logit.bias: is no weight of this model"]),
-    "a state's name": (rename("logits.bias", "logits.weight.momentum"), ["logits.weight.momentum: is no weight"]),
+    "a state's name": (rename("logits.bias", "logits.weight.momentum"), ["logits.weight.momentum: is a state of the training, where weights alone are taken"]),
+    "another optimizer's state": (rename("logits.bias", "logits.weight.square"),
+                                  ["logits.weight.square: is no weight of this model, but a state of one, by its name"]),
     "other shape": (put("logits.weight", "shape", [16, 3]), ["logits.weight: expected [3, 16] of type F32, found [16, 3] of type F32"]),
     "other type": (put("logits.weight", "dtype", "I32"), ["found [3, 16] of type I32"]),
 }
