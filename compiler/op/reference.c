@@ -25,15 +25,16 @@ static const char *const class_text[] = {
         "Whole tensors from whole tensors, by a function of kernels_lib that is written by hand. Nothing is fused "
         "into its kernel.",
     [OP_ROOT] = "What a step leaves behind.",
-    [OP_LIBRARY] = "Functions of the language that are made of the operators above: their gradients follow.",
+    [OP_LIBRARY] = "Functions of the language that are made of the operators below: their gradients follow.",
 };
 
 static const char *const preface =
     "# Operators\n\n"
-    "Written by `mtc --operators` from the table of operators. Library functions come "
-    "first here; the rest is what they\n"
-    "are made of, and what the dumps show. `eps: number > 0 = 1e-5` is a number above 0, and 1e-5 where a call does\n"
-    "not say it.\n"
+    "Written by `mtc --operators` from the table of operators. Library functions come first here, then the operators that "
+    "they\n"
+    "are made of, as far as a model can call them. Behind them are those that only mtc makes: dumps show them (`--emit`). "
+    "`eps: number > 0 = 1e-5`\n"
+    "is a number above 0, and 1e-5 where a call does not say it.\n"
     "`scale: interval in (0, 1]` is two such numbers, the least and the most; `size: pixels` the rows and columns of "
     "the\n"
     "image that comes out, one number for both or two: [rows, columns].\n";
@@ -70,13 +71,34 @@ static void print_op(const OpDef *op, Text *out) {
         text_printf(out, "\n```\n%s\n```\n", op->example);
 }
 
-void reference_print(Text *out) {
-    text_puts(out, preface);
-    const OpClass order[] = {OP_LIBRARY, OP_MAP, OP_REDUCE, OP_CONTRACT, OP_CALL, OP_VIEW, OP_LEAF, OP_INDEX, OP_ROOT};
-    for (size_t c = 0; c < sizeof order / sizeof *order; c++) {
-        text_printf(out, "\n## %s\n\n%s\n", class_title[order[c]], class_text[order[c]]);
-        for (int i = 0; i < op_table.count; i++)
-            if (op_table.at[i]->cls == order[c])
-                print_op(op_table.at[i], out);
+/* By call or by sign: each that a model can write has an example. */
+static bool is_written(const OpDef *op) {
+    return op->example != NULL;
+}
+
+/* The operators of a class that a model writes, or the others; `told`: what the class is has been said. */
+static bool print_class(OpClass cls, bool written, bool told, Text *out) {
+    bool any = false;
+    for (int i = 0; i < op_table.count; i++) {
+        if (op_table.at[i]->cls != cls || is_written(op_table.at[i]) != written)
+            continue;
+        if (!any)
+            text_printf(out, "\n## %s%s\n", written ? "" : "In dumps: ", class_title[cls]);
+        if (!any && !told)
+            text_printf(out, "\n%s\n", class_text[cls]);
+        any = true;
+        print_op(op_table.at[i], out);
     }
+    return any;
+}
+
+void reference_print(Text *out) {
+    static const OpClass order[] = {OP_LIBRARY, OP_MAP,  OP_REDUCE, OP_CONTRACT, OP_CALL,
+                                    OP_VIEW,    OP_LEAF, OP_INDEX,  OP_ROOT};
+    bool told[sizeof order / sizeof *order];
+    text_puts(out, preface);
+    for (size_t c = 0; c < sizeof order / sizeof *order; c++)
+        told[c] = print_class(order[c], true, false, out);
+    for (size_t c = 0; c < sizeof order / sizeof *order; c++)
+        print_class(order[c], false, told[c], out);
 }
