@@ -348,7 +348,8 @@ def test_whole_numbers_of_any_type(compile_model, tmp_path):
     content = {}
     for kind, arrays in ("narrow", {"n": good["n"].astype("i4"), "b": good["b"].astype("u1"), "c": good["c"].astype("u1")}), ("wide", good), \
             ("big", {name: array.astype(">i8") for name, array in good.items()}), ("real", {name: array.astype("f8") for name, array in good.items()}), \
-            ("half", {name: array.astype("f2") for name, array in good.items()}):
+            ("half", {name: array.astype("f2") for name, array in good.items()}), \
+            ("columns", {name: np.asfortranarray(array) for name, array in good.items()}):
         np.savez(tmp_path / "d.npz", **arrays)
         program("--save", tmp_path / kind, "--quiet", cwd=tmp_path)
         content[kind] = (tmp_path / kind).read_bytes()
