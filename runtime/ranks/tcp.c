@@ -154,11 +154,9 @@ static bool tcp_answer(int socket, const TcpHello *hello, double until) {
     const bool same = hello->count == (uint64_t)tcp.count && hello->job == tcp.job;
     const bool known =
         same && hello->rank > (uint32_t)tcp.rank && hello->rank < (uint32_t)tcp.count && tcp.peer[hello->rank] < 0;
-    TcpHead answer = {known ? TCP_WELCOME : TCP_REFUSED,
-                      same                    ? TCP_TAKEN
-                      : hello->job == tcp.job ? TCP_OTHER_COUNT
-                                              : TCP_OTHER_JOB,
-                      (uint64_t)tcp.count};
+    const uint32_t word = known ? TCP_WELCOME : TCP_REFUSED;
+    const uint32_t why = same ? TCP_TAKEN : hello->job == tcp.job ? TCP_OTHER_COUNT : TCP_OTHER_JOB;
+    TcpHead answer = {word, why, (uint64_t)tcp.count};
     return (tcp.rank || tcp_move(socket, &answer, sizeof answer, true, until)) && known;
 }
 
