@@ -7,6 +7,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+static size_t printed_size(const MtcModel *model) {
+    return mtc_computes_in_double(model) ? sizeof(double) : sizeof(float);
+}
+
 static double watched_number(const MtcModel *model, const void *values, int64_t i) {
     return mtc_computes_in_double(model) ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
@@ -35,25 +39,30 @@ static MtcPrinted printed_statistics(const MtcModel *model, const void *values, 
     return s;
 }
 
-static int visit_value(MtcSession *session, int row, int64_t rows, MtcVisitPrinted *visit, void *user) {
-    const MtcPrint *print = &session->model->print[row];
-    const int64_t count = print->batched ? rows * print->elements : print->elements;
-    const size_t bytes = (size_t)count * (mtc_computes_in_double(session->model) ? sizeof(double) : sizeof(float));
-    void *values = malloc(bytes);
-    if (!values)
-        return mtc_no_memory(&session->fault, bytes, "what print shows");
-    const char *error = mtc_download(values, session->arena + print->offset, bytes);
-    int code = mtc_device_fault(session, error ? error : mtc_synchronize(), "printing");
-    if (!code)
-        code = visit(user, row, values, count);
-    free(values);
-    return code;
+static int64_t printed_elements(const MtcPrint *print, int64_t rows) {
+    return print->batched ? rows * print->elements : print->elements;
 }
 
+static int visit_value(MtcSession *session, int row, int64_t count, void *values, MtcVisitPrinted *visit, void *user) {
+    const size_t bytes = (size_t)count * printed_size(session->model);
+    const char *error = mtc_download(values, session->arena + session->model->print[row].offset, bytes);
+    const int code = mtc_device_fault(session, error ? error : mtc_synchronize(), "printing");
+    return code ? code : visit(user, row, values, count);
+}
+
+/* One piece of memory for all: a new one has new pages, which cost more than to copy what comes into them. */
 int mtc_visit_printed(MtcSession *session, const MtcRun *run, int64_t rows, MtcVisitPrinted *visit, void *user) {
-    int code = mtc_device_fault(session, mtc_model_watch(session->model, run), "printing");
-    for (int i = 0; i < session->model->prints && !code; i++)
-        code = visit_value(session, i, rows, visit, user);
+    const MtcModel *model = session->model;
+    int64_t most = 0;
+    int code = mtc_device_fault(session, mtc_model_watch(model, run), "printing");
+    for (int i = 0; i < model->prints; i++)
+        most = printed_elements(&model->print[i], rows) > most ? printed_elements(&model->print[i], rows) : most;
+    void *values = malloc((size_t)most * printed_size(model) + 1);
+    if (!values)
+        code = mtc_no_memory(&session->fault, (size_t)most * printed_size(model), "what print shows");
+    for (int i = 0; i < model->prints && !code; i++)
+        code = visit_value(session, i, printed_elements(&model->print[i], rows), values, visit, user);
+    free(values);
     return code;
 }
 
