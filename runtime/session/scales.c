@@ -74,10 +74,26 @@ static void join_pairs(MtcSizes *sizes) {
 /* Numbers that one thread looks at. */
 typedef struct SizesPart {
     const float *values;
-    int64_t count, good; /* those ahead of the first that is not finite */
-    double largest, top;
+    int64_t count;
+    uint32_t largest; /* the bits of it */
+    double bins_of_one; /* how many bins a size of 1 is wide */
     int64_t of_size[MTC_SIZES];
 } SizesPart;
+
+/* Without the sign, the bits of floats are integers in the order of the sizes; infinity and what is no number come last. */
+enum { INFINITE_BITS = 0x7f800000 };
+
+static uint32_t size_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits & INT32_MAX;
+}
+
+static double size_of_bits(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
 
 enum { MOST_PARTS = 64, LEAST_PART = 1 << 16 };
 
@@ -95,14 +111,16 @@ static int sizes_parts(const float *values, int64_t count, SizesPart **parts) {
 
 static void find_largest(void *context, int64_t task) {
     SizesPart *part = (SizesPart *)context + task;
-    while (part->good < part->count && isfinite(part->values[part->good]))
-        part->largest = fmax(part->largest, fabs((double)part->values[part->good++]));
+    for (int64_t i = 0; i < part->count; i++) {
+        const uint32_t bits = size_bits(part->values[i]);
+        part->largest = bits > part->largest ? bits : part->largest;
+    }
 }
 
 static void count_sizes(void *context, int64_t task) {
     SizesPart *part = (SizesPart *)context + task;
     for (int64_t i = 0; i < part->count; i++) {
-        const int bin = (int)(fabs((double)part->values[i]) / part->top * MTC_SIZES);
+        const int bin = (int)(fabs((double)part->values[i]) * part->bins_of_one);
         part->of_size[bin < MTC_SIZES ? bin : MTC_SIZES - 1]++;
     }
 }
@@ -114,28 +132,32 @@ static void add_sizes_parts(MtcSizes *sizes, SizesPart *parts, int number, doubl
     while (largest > sizes->top)
         join_pairs(sizes);
     for (int k = 0; k < number; k++)
-        parts[k].top = sizes->top > 0 ? sizes->top : 1; /* of zeros alone: all are in the first bin */
+        parts[k].bins_of_one = sizes->top > 0 ? MTC_SIZES / sizes->top : 0; /* of zeros alone: all are in the first bin */
     mtc_parallel(number, count_sizes, parts);
     for (int k = 0; k < number; k++)
         for (int bin = 0; bin < MTC_SIZES; bin++)
             sizes->count[bin] += parts[k].of_size[bin];
 }
 
+static int64_t first_not_finite(const float *values) {
+    int64_t i = 0;
+    while (size_bits(values[i]) < INFINITE_BITS)
+        i++;
+    return i;
+}
+
 int64_t mtc_add_sizes(MtcSizes *sizes, const float *values, int64_t count) {
     SizesPart *parts;
-    double largest = 0;
-    int64_t bad = -1;
+    uint32_t largest = 0;
     const int number = sizes_parts(values, count, &parts);
     mtc_parallel(number, find_largest, parts);
-    for (int k = 0; k < number && bad < 0; k++) {
-        largest = fmax(largest, parts[k].largest);
-        if (parts[k].good < parts[k].count)
-            bad = parts[k].values + parts[k].good - values;
-    }
-    if (bad < 0)
-        add_sizes_parts(sizes, parts, number, largest);
+    for (int k = 0; k < number; k++)
+        largest = parts[k].largest > largest ? parts[k].largest : largest;
+    const bool finite = largest < INFINITE_BITS;
+    if (finite)
+        add_sizes_parts(sizes, parts, number, size_of_bits(largest));
     free(parts);
-    return bad;
+    return finite ? -1 : first_not_finite(values);
 }
 
 /* As if all numbers of a bin were its middle. */
