@@ -424,3 +424,28 @@ def test_few_long_tiles_begin_late(mtc):
 def test_who_has_the_memory_of_a_multiprocessor_has_its_registers(mtc):
     emitted = mtc("--emit=cu", "--precision", "fp32", "--arch", "sm_90a", "models/resnet18.mt").stdout
     assert re.search(r"using \w+_launch = Sharing<1, PhaseOf<d_layer2_1_conv2_weight_slices>>;", emitted)
+
+
+NARROW_WINDOWS = """data {
+  train = npy("x", "y")
+  x : f32[1, 5, 1]
+  y : class[3]
+}
+model {
+  h   = avg_pool(silu(x), 3, stride = 3, padding = 1)
+  out = linear(flatten(h), 3)
+}
+train {
+  loss      = cross_entropy(out, y)
+  optimizer = sgd(0.1)
+  batch     = 4
+}
+"""
+
+
+def test_what_is_read_under_a_condition_is_not_read_before_it(mtc, tmp_path):
+    """Though it is the same for all columns: beside the image there is nothing to be read. And what one branch reads is no name outside."""
+    source = compiles(mtc, tmp_path / "m.mt", NARROW_WINDOWS)
+    window = source[source.index("for (int k1 = 0; k1 < 3; k1++)") :].split("    }\n")[0]
+    before, branch = window.split("if (", 1)
+    assert "t->x[" in branch and "t->x[" not in before, window

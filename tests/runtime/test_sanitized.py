@@ -44,6 +44,25 @@ train {
 }
 """
 
+# Of one channel, so that what lies in memory is the same for all that the innermost loop counts; beside the image nothing may be read.
+WINDOWS = """data {
+  train = npz("t.npz")
+  x : u8[1, 8, 8]
+  y : class[3]
+}
+model {
+  edge   = weight([1, 8, 8], normal(1, 0.1))
+  h      = avg_pool(silu(x / 255), 3, stride = 3, padding = 1) + avg_pool(square(x / 255 - edge), 3, stride = 3, padding = 1)
+  logits = linear(flatten(h), 3)
+}
+train {
+  loss      = cross_entropy(logits, y)
+  optimizer = adamw(0.01)
+  batch     = 8
+  epochs    = 2
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
@@ -60,7 +79,7 @@ def write_data(folder):
     np.savez(folder / "t.npz", x=random.integers(0, 256, (21, 1, 8, 8), "u1"), y=random.integers(0, 3, 21).astype("u1"))
 
 
-@pytest.mark.parametrize("text", [QUOTES, CONVOLUTIONS, CHARACTERS], ids=["table", "convolutions", "characters"])
+@pytest.mark.parametrize("text", [QUOTES, CONVOLUTIONS, WINDOWS, CHARACTERS], ids=["table", "convolutions", "windows", "characters"])
 def test_trains_without_a_report(text, home, mtc, tmp_path, monkeypatch):
     write_data(tmp_path)
     (tmp_path / "m.mt").write_text(text)

@@ -11,10 +11,15 @@ Body body_inside(Body *outer, Writer *out, const char *variable, const char *var
     body.outer = outer;
     body.above = outer->above;
     body.cases = outer->cases;
+    body.assumption = outer->assumption;
     body.names.outer = &outer->names;
     body.variables[0] = variable;
     body.variables[1] = variable_2;
     return body;
+}
+
+bool body_begins_assumption(const Body *body) {
+    return body->assumption && body->outer->assumption != body->assumption;
 }
 
 /* "x_min", of an element "sum[v]" its array; NULL: no name of the body's own. */
@@ -73,7 +78,8 @@ bool body_depends_on(const Body *body, const Tree *tree) {
 const Tree *body_name_outside(Body *body, const Tree *tree, const char *type, const char *wanted, bool reads_data) {
     Arena *arena = body->e->arena;
     Body *owner = body;
-    while (owner->outer && owner->outer->outer && !body_depends_on(owner, tree))
+    while (owner->outer && owner->outer->outer && !body_depends_on(owner, tree) &&
+           !(body->assuming && body_begins_assumption(owner)))
         owner = owner->outer;
     for (int k = 0; k < owner->named.count; k++)
         if (tree_same(owner->named.at[k].value, tree))

@@ -78,7 +78,8 @@ struct Body {
     Writer *before_gate;     /* what reads the data set, which is always complete, goes here; NULL: it goes to `out` */
     Writer *ahead;           /* of a row: what is read at its start; NULL: nothing is */
     Reads *per_row;          /* calls that are the same in all of a row, and what they are called; NULL: none */
-    Assumption *assumption;  /* what is known of a condition; NULL: nothing */
+    Assumption *assumption;  /* what is known of a condition, and in bodies inside; NULL: nothing */
+    const Tree *assuming;    /* what holds by that where the terms are read that are being found; NULL: nothing */
     const Case *cases;       /* what branches around it have asked; NULL: nothing */
     Reads *reads;            /* collects what is read; NULL: it is read where it is used */
     const char *read_from;   /* "ahead.": how what was read is reached */
@@ -98,6 +99,8 @@ struct Body {
 
 Body body_new(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
 Body body_inside(Body *outer, Writer *out, const char *variable, const char *variable_2);
+/* The outermost body that assumes what this one does: what is read by that stands in no other. */
+bool body_begins_assumption(const Body *body);
 /* The body's lines declare the name, or the array that it is an element of. */
 void body_declare(Body *body, const Tree *value);
 void body_know(Body *body, const Node *n, const Tree *value);
@@ -146,6 +149,8 @@ typedef VEC(Output) Outputs;
 bool is_loaded(const Kernel *kernel, const Node *n);
 /* Phase of the program that writes the weight, state or value; -1: none. */
 int written_in(const Program *program, const Node *n);
+/* Finds what the outputs are made of, and with that what the body's assumption is wanted of; of statements, names of places alone. */
+void body_find(Body *body, const Outputs *outputs);
 /* Writes the locals that the outputs need, then the outputs' statements. */
 void body_write(Body *body, const Outputs *outputs);
 

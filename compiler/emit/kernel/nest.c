@@ -140,42 +140,57 @@ static void write_loop(const Nest *nest, const Stage *stage, const Writer *lines
     (stage->inner || last ? write_block : write_braced)(out, nest->loop, lines);
 }
 
-/* What the stage computes for each column; folded into `numbers`. */
-static void write_column(const Nest *nest, Body *around, const Stage *stage, const Tree *const *numbers,
-                         Assumption *assumption, Writer *out) {
-    Arena *arena = nest->row->e->arena;
-    Writer lines = writer_like(out);
-    Body column = body_inside(around, &lines, "j", NULL);
-    column.assumption = assumption;
+/* What becomes of the values of each column; of those that are folded, into `numbers`. */
+static Outputs column_outputs(const Nest *nest, Body *column, const Stage *stage, const Tree *const *numbers) {
     Index at = element_index(nest, stage);
-    Outputs outputs = stage_outputs(&column, stage, &at);
+    Outputs outputs = stage_outputs(column, stage, &at);
     for (int k = 0; k < stage->reduces.count; k++) {
         const Node *n = stage->reduces.at[k];
-        VEC_PUSH(arena, &outputs, ((Output){.node = n->in[0], .at = at, .to = numbers[k], .fold = n}));
+        VEC_PUSH(nest->row->e->arena, &outputs, ((Output){.node = n->in[0], .at = at, .to = numbers[k], .fold = n}));
     }
+    return outputs;
+}
+
+/* The condition of a view that is the same for all columns; NULL: there is none. */
+static const Tree *condition_of_columns(const Nest *nest, Body *around, const Stage *stage,
+                                        const Tree *const *numbers) {
+    Assumption assumption = {0};
+    Writer lines = writer_like(around->out);
+    Body column = body_inside(around, &lines, "j", NULL);
+    column.assumption = &assumption;
+    Outputs outputs = column_outputs(nest, &column, stage, numbers);
+    body_find(&column, &outputs);
+    return assumption.wanted;
+}
+
+/* What the stage computes for each column. */
+static void write_column(const Nest *nest, Body *around, const Stage *stage, const Tree *const *numbers) {
+    Writer lines = writer_like(around->out);
+    Body column = body_inside(around, &lines, "j", NULL);
+    Outputs outputs = column_outputs(nest, &column, stage, numbers);
     body_write(&column, &outputs);
-    write_loop(nest, stage, &lines, out);
+    write_loop(nest, stage, &lines, around->out);
 }
 
 /* The loop over the columns; where a view reads under a condition that is the same for all of them, one for each case. */
 static void write_columns(const Nest *nest, Body *around, const Stage *stage, const Tree *const *numbers) {
-    Assumption assumption = {0};
-    Writer lines = writer_like(around->out), inside = writer_like(around->out), outside = writer_like(around->out);
-    write_column(nest, around, stage, numbers, &assumption, &lines);
-    if (!assumption.wanted) {
-        write_all(around->out, &lines);
+    const Tree *condition = condition_of_columns(nest, around, stage, numbers);
+    Writer lines[2] = {writer_like(around->out), writer_like(around->out)};
+    if (!condition) {
+        write_column(nest, around, stage, numbers);
         return;
     }
-    assumption.condition = assumption.wanted;
-    assumption.holds = true;
-    write_column(nest, around, stage, numbers, &assumption, &inside);
-    assumption.holds = false;
-    write_column(nest, around, stage, numbers, &assumption, &outside);
-    write_open(around->out, "if (%s) {", body_text(around, assumption.condition));
-    write_all(around->out, &inside);
+    for (int holds = 1; holds >= 0; holds--) {
+        Assumption assumption = {.condition = condition, .holds = holds};
+        Body branch = body_inside(around, &lines[holds], NULL, NULL);
+        branch.assumption = &assumption;
+        write_column(nest, &branch, stage, numbers);
+    }
+    write_open(around->out, "if (%s) {", body_text(around, condition));
+    write_all(around->out, &lines[true]);
     around->out->indent--;
     write_open(around->out, "} else {");
-    write_all(around->out, &outside);
+    write_all(around->out, &lines[false]);
     write_close(around->out, "}");
 }
 

@@ -211,6 +211,11 @@ static void write_vector(Body *body, const Outputs *outputs) {
         write_pack_store(body, packs.at[k]);
 }
 
+void body_find(Body *body, const Outputs *outputs) {
+    Effects effects = {0};
+    find_terms(body, outputs, &effects);
+}
+
 void body_write(Body *body, const Outputs *outputs) {
     if (body->lanes > 1)
         write_vector(body, outputs);

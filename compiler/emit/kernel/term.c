@@ -171,19 +171,6 @@ static bool is_fixed(const Body *body, const Term *term) {
     return may_load_around(loop);
 }
 
-static void judge(const Body *body, Term *term) {
-    const OpDef *op = term->node->op;
-    bool computed = !term->loaded && term->node->type.rank == 0 && op->cls == OP_MAP;
-    term->uniform = computed || op->flags & OP_SCALAR;
-    term->fixed = is_fixed(body, term);
-    term->costly = term->operands && !(op->flags & OP_CHEAP);
-    for (int k = 0; k < term->operands; k++) {
-        term->uniform &= term->operand[k]->uniform;
-        term->fixed &= term->operand[k]->fixed;
-        term->costly |= term->operand[k]->costly;
-    }
-}
-
 /* The condition holds for the whole body: 1; it does not: 0; that depends: -1. */
 static int assumed(const Body *body, const Tree *condition) {
     Assumption *assumption = body->assumption;
@@ -238,9 +225,20 @@ static const Tree *meaning_of(const Body *body, const Tree *tree) {
     return tree;
 }
 
+/* What it was made of is not said any more. */
+static bool is_local(const Body *body, const Tree *tree) {
+    for (; body && tree->kind == TREE_NAME; body = body->outer)
+        for (int k = 0; k < body->declared.count; k++)
+            if (tree_is_name(tree, body->declared.at[k]))
+                return true;
+    return false;
+}
+
 /* Something decides both about the place and about what is `of` a variable. */
 static bool varies_with(const Body *body, const Tree *place, const Digits *of) {
     place = meaning_of(body, place);
+    if (is_local(body, place))
+        return true;
     Digits digits;
     if (chain_digits(place, &digits))
         return digits_overlap(&digits, of);
@@ -252,6 +250,8 @@ static bool varies_with(const Body *body, const Tree *place, const Digits *of) {
 
 static bool have_in_common(const Body *body, const Tree *condition, const Tree *place) {
     condition = meaning_of(body, condition);
+    if (is_local(body, condition))
+        return true;
     Digits digits;
     if (chain_digits(condition, &digits))
         return varies_with(body, place, &digits);
@@ -283,6 +283,32 @@ static const Tree *guard_of_read(const Body *body, const Node *n, const Index *a
     return guard && loop && is_loaded(body->kernel, n) && is_for_others(body, loop, guard, at) ? NULL : guard;
 }
 
+static void judge(const Body *body, Term *term) {
+    const OpDef *op = term->node->op;
+    bool computed = !term->loaded && term->node->type.rank == 0 && op->cls == OP_MAP;
+    term->uniform = computed || op->flags & OP_SCALAR;
+    term->fixed = is_fixed(body, term);
+    term->stays = term->loaded && body->assuming && is_about(body, body->assuming, &term->at);
+    term->costly = term->operands && !(op->flags & OP_CHEAP);
+    for (int k = 0; k < term->operands; k++) {
+        term->uniform &= term->operand[k]->uniform;
+        term->fixed &= term->operand[k]->fixed;
+        term->stays |= term->operand[k]->stays;
+        term->costly |= term->operand[k]->costly;
+    }
+}
+
+/* What a view reads where its condition, if it has one, holds for the whole body. */
+static Term *term_behind(Body *body, const Node *view, const Index *from, const Tree *condition, const Tree *guard) {
+    const Node *n = view->in[0];
+    const Tree *before = body->assuming;
+    if (body->assumption && condition)
+        body->assuming = guard_and(body->e->arena, before, condition);
+    Term *term = term_of(body, n, from, guard_of_read(body, n, from, guard));
+    body->assuming = before;
+    return term;
+}
+
 /* A view is the term of what it reads, unless it does so under a condition. */
 Term *term_of(Body *body, const Node *n, const Index *at, const Tree *guard) {
     const Known *known = find_known(body, n, at);
@@ -294,7 +320,7 @@ Term *term_of(Body *body, const Node *n, const Index *at, const Tree *guard) {
         const Tree *own_guard = go_through(body, n, &from, guard);
         int holds = own_guard ? assumed(body, own_guard) : 1;
         if (holds == 1)
-            return term_of(body, n->in[0], &from, guard_of_read(body, n->in[0], &from, guard));
+            return term_behind(body, n, &from, own_guard, guard);
         term = new_term(body, n, at, guard);
         if (holds == 0) {
             term->form = literal_tree(body->e, n->attr.value, n->type.dtype);

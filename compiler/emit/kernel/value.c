@@ -7,7 +7,7 @@
 enum { MOST_PARTS = 13 };
 
 static bool is_invariant(const Body *body, const Term *term, const Tree *value) {
-    if (!body->outer || body_depends_on(body, value))
+    if (!body->outer || body_depends_on(body, value) || (term->stays && body_begins_assumption(body)))
         return false;
     return term->uniform || ((term->fixed || term->loaded) && may_load_around(body));
 }
