@@ -30,11 +30,11 @@ static const char *const class_text[] = {
 
 static const char *const preface =
     "# Operators\n\n"
-    "Written by `mtc --operators` from the table of operators. Library functions come first here, then the operators that "
-    "they\n"
-    "are made of, as far as a model can call them. Behind them are those that only mtc makes: dumps show them (`--emit`). "
-    "`eps: number > 0 = 1e-5`\n"
-    "is a number above 0, and 1e-5 where a call does not say it.\n"
+    "Written by `mtc --operators` from the table of operators. Library functions come first here, then the "
+    "operators that\n"
+    "they are made of, as far as a model can call them. Behind them are those that only mtc makes: dumps show them "
+    "(`--emit`).\n"
+    "`eps: number > 0 = 1e-5` is a number above 0, and 1e-5 where a call does not say it.\n"
     "`scale: interval in (0, 1]` is two such numbers, the least and the most; `size: pixels` the rows and columns of "
     "the\n"
     "image that comes out, one number for both or two: [rows, columns].\n";
