@@ -350,3 +350,12 @@ def test_server(digits):
 
 def test_the_server_has_60_lines():
     assert len((EMBED / "server.py").read_text().splitlines()) <= 60
+
+
+@pytest.mark.vectors
+def test_copies_of_vectors_are_no_calls(tmp_path, monkeypatch):
+    """Also of a compiler that has copies check their sizes, as Ubuntu's does unasked."""
+    monkeypatch.setenv("CC", f"{os.environ['CC']} -D_FORTIFY_SOURCE=3")
+    (tmp_path / "m.mt").write_text(MODEL)
+    compiled(tmp_path, "libnet.so", "--predict-only")
+    assert "_chk" not in subprocess.run(["nm", "-D", tmp_path / "libnet.so"], capture_output=True, text=True, check=True).stdout

@@ -31,11 +31,20 @@ static const char *cc_lacks(Arena *arena) {
 
 /* Multiply-adds are fused only where the kernels say so: a compiler would choose anew wherever an expression is computed again, and
  * the gradient of max looks for the largest element among numbers that must be the same bits. Nothing that would reorder sums or
- * assume that there are no NaNs: the same program gives the same bits on every run, and a diverged training is noticed. */
+ * assume that there are no NaNs: the same program gives the same bits on every run, and a diverged training is noticed.
+ *
+ * Compilers of some distributions have copies compare sizes that only the program knows: where a kernel stores a vector to an array of
+ * its own, that would be a call. */
 static void add_cc_flags(const Toolchain *tools, const Build *build, Command *command) {
-    static const char *const flags[] = {
-        "-std=c11",        "-D_XOPEN_SOURCE=700", "-O3", "-march=native", "-fopenmp", "-ffp-contract=off",
-        "-fno-math-errno", "-fno-trapping-math"};
+    static const char *const flags[] = {"-std=c11",
+                                        "-D_XOPEN_SOURCE=700",
+                                        "-O3",
+                                        "-march=native",
+                                        "-fopenmp",
+                                        "-ffp-contract=off",
+                                        "-fno-math-errno",
+                                        "-fno-trapping-math",
+                                        "-U_FORTIFY_SOURCE"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         command_add(command, flags[i]);
     for (int i = 0; i < tools->flags.count; i++)
