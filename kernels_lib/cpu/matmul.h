@@ -41,7 +41,7 @@ MATMUL_ONCE void matmul_add_upwards(real *sum, int stride, const Matrix *a, cons
     real room[(MATMUL_TALLEST + MATMUL_ROWS) * MATMUL_DEPTH] __attribute__((aligned(64)));
     for (int k = 0; k < depth; k += MATMUL_DEPTH) {
         int steps = least(depth - k, MATMUL_DEPTH);
-        MatmulLeft left = matmul_left(a, i0, k, rows, steps, room);
+        MatmulLeft left = matmul_left(a, i0, k, rows, columns, steps, room);
         if (b->kind == MATRIX_PLAIN && b->element == ELEMENT_REAL)
             matmul_panels(sum, stride, left, block_of(b, k, j0, steps, columns, true, NULL), rows, columns, steps);
         else

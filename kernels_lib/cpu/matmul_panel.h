@@ -185,10 +185,11 @@ static inline void matmul_turn(real *to, int rows, int depth, int whole, Block a
         }
 }
 
-/* Lines across k would meet in the cache where they lie: they are turned, some at a time. */
-static inline MatmulLeft matmul_left(const Matrix *a, int i, int k, int rows, int depth, real *room) {
+/* Lines across k would meet in the cache where they lie: they are turned, some at a time. Short ones that a single panel reads stay. */
+static inline MatmulLeft matmul_left(const Matrix *a, int i, int k, int rows, int columns, int depth, real *room) {
     enum { LINES = 8 };
-    if (!a->transposed) {
+    bool once = columns <= MATMUL_PANEL && a->columns <= MATMUL_TALLEST;
+    if (!a->transposed || once) {
         Block block = block_of(a, i, k, rows, depth, true, room);
         return (MatmulLeft){block.at, MATMUL_ROWS * block.row, block.row, block.column};
     }
