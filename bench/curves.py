@@ -2,7 +2,7 @@
 
 import math
 
-COLORS = {"cpu": "#7a7a7a", "fp32": "#1f77b4", "tf32": "#2ca02c", "bf16": "#d62728"}
+COLORS = {"cpu": "#7a7a7a", "fp32": "#1f77b4", "tf32": "#2ca02c", "bf16": "#d62728", "tf32x3": "#9467bd"}
 
 
 def svg(curves, title):

@@ -1,12 +1,10 @@
 """docs/figures.md and its picture, from bench/figures.json alone."""
 
 from curves import svg
+from measured import table
+from vision_page import PEERS, tables
 
 GPU_PEERS = "PyTorch's are eager kernels in a CUDA graph"
-
-
-def table(titles, rows):
-    return ["", "| " + " | ".join(titles) + " |", "|" + "---|" * len(titles), *("| " + " | ".join(row) + " |" for row in rows), ""]
 
 
 def microseconds(value):
@@ -195,12 +193,19 @@ def copies(part):
             *table(["", "cudaMemcpy", "GB/s", "PyTorch"], map(copy_line, part["rows"]))]
 
 
+# ---- vision models ----
+
+def vision(part):
+    return [PEERS, "", *tables(part["rows"])]
+
+
 # ---- the page ----
 
 SECTIONS = [("products", "Products of matrices", products), ("elements", "Element-wise kernels and reductions", elements),
             ("attention", "Attention", attention), ("forward", "ResNet-18, forward", forward),
             ("layers", "ResNet-18, layer by layer", layers), ("training", "Ten epochs", training),
-            ("copies", "Copies to the device and back", copies)]
+            ("copies", "Copies to the device and back", copies), ("vision", "Vision models in every precision", vision)]
+OF_SCRIPTS = {"vision": "bench/vision --results bench/figures.json"}  # the others: bench/figures
 
 
 def page(results):
@@ -209,7 +214,7 @@ def page(results):
     for name, title, text in SECTIONS:
         if name in results:
             part = results[name]
-            lines += ["", f"## {title}", "", f"`bench/figures {name}`. {about(part)}", "",
+            lines += ["", f"## {title}", "", f"`{OF_SCRIPTS.get(name, f'bench/figures {name}')}`. {about(part)}", "",
                       *(text(part, results.get("copies")) if name == "elements" else text(part))]
     return "\n".join(lines).replace("\n\n\n", "\n\n").rstrip() + "\n"
 

@@ -4,7 +4,8 @@
 //     nvcc -std=c++17 -O3 -arch=sm_90 -DCASES='"matmul_all.inc"' -Ikernels_lib -Iruntime -Ibench bench/matmul.cu -lcublas
 //         -o build/bench_matmul
 //
-// matmul_all.inc has sizes and orientations of all kinds, matmul_squares.inc those of docs/figures.md.
+// matmul_all.inc has sizes and orientations of all kinds, matmul_squares.inc those of `bench/figures products`, and
+// matmul_limits.inc those of bench/vision. -DNAIVE=0: the naive kernels, which take long, are left out.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -15,6 +16,10 @@
 #include <cublas_v2.h>
 
 #include "cuda/matmul.cuh"
+
+#ifndef NAIVE
+#define NAIVE 1
+#endif
 
 static void check(cudaError_t error, int line) {
     if (error == cudaSuccess)
@@ -158,13 +163,15 @@ struct Peers {
 template <class Product, bool TA, bool TB> static Peers time_peers(cublasHandle_t cublas, Matrices &x, double flops) {
     constexpr int M = Product::M, N = Product::N, K = Product::K;
     const float one = 1, zero = 0;
-    dim3 block(32, 8), by_rows((M + 31) / 32, (N + 7) / 8), by_columns((N + 31) / 32, (M + 7) / 8);
-    dim3 square(32, 32), by_squares((N + 31) / 32, (M + 31) / 32);
-    Peers peers;
+    Peers peers = {};
     peers.cublas = milliseconds(flops, [&] { // column-major: the transpose of c is the transpose of b times that of a
         cublasSgemm(cublas, TB ? CUBLAS_OP_T : CUBLAS_OP_N, TA ? CUBLAS_OP_T : CUBLAS_OP_N, N, M, K, &one, x.b,
                     TB ? K : N, x.a, TA ? M : K, &zero, x.c, N);
     });
+    if (!NAIVE)
+        return peers;
+    dim3 block(32, 8), by_rows((M + 31) / 32, (N + 7) / 8), by_columns((N + 31) / 32, (M + 7) / 8);
+    dim3 square(32, 32), by_squares((N + 31) / 32, (M + 31) / 32);
     peers.naive = milliseconds(flops, [&] { naive_kernel<Product, TA, TB, false><<<by_rows, block>>>(x.a, x.b, x.c); });
     peers.coalesced =
         milliseconds(flops, [&] { naive_kernel<Product, TA, TB, true><<<by_columns, block>>>(x.a, x.b, x.c); });

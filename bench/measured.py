@@ -71,7 +71,8 @@ class Variant:
 
     @property
     def source(self):
-        return f"models/{self.model}.mt"
+        of_bench = ROOT / "bench" / f"{self.model}.mt"
+        return of_bench if of_bench.exists() else ROOT / "models" / f"{self.model}.mt"
 
     @property
     def sizes(self):
@@ -79,7 +80,7 @@ class Variant:
         return [word for param in (*own, *self.params) for word in ("--set", param)]
 
     def is_current(self):
-        made_from = [MTC, MTC.parent / "libmtc_runtime.a", *(ROOT / "models").glob("*.mt")]
+        made_from = [MTC, MTC.parent / "libmtc_runtime.a", *(ROOT / "models").glob("*.mt"), self.source]
         return self.program.exists() and self.program.stat().st_mtime > max(path.stat().st_mtime for path in made_from)
 
     def compile(self, arch):
@@ -105,6 +106,10 @@ def compile_all(variants, arch, warm_ups=()):
 
 
 # ---- numbers in a table ----
+
+
+def table(titles, rows):
+    return ["", "| " + " | ".join(titles) + " |", "|" + "---|" * len(titles), *("| " + " | ".join(row) + " |" for row in rows), ""]
 
 
 def number(value):

@@ -3,9 +3,9 @@
 
     python3 bench/peers_vision.py [--work cnn,forward,train] [--device cuda|cpu] [--batches 1,4] [--precisions bf16]
 
-cnn: a training step of models/cnn.mt. forward: ResNet-18 at 224 x 224, by batch and precision. train: ResNet-18 steps,
-for 32 x 32 and 224 x 224. Prints a JSON line per figure: microseconds of the median, images per second, peak memory; and
-on stderr how far it is.
+cnn: a training step of models/cnn.mt. forward: ResNet-18 at 224 x 224, by batch and precision. train: steps of ResNet-18 for
+32 x 32 and 224 x 224 by precision, and of three other networks in bf16. Prints a JSON line of versions and one per
+figure: microseconds of the median, images per second, peak memory; and on stderr how far it is.
 """
 import argparse
 import gc
@@ -14,7 +14,10 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -22,8 +25,6 @@ import torch.nn.functional as F
 from peers_graph import captured
 
 PRECISIONS = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
-#          for images of 32 x 32, their size, classes, batch
-TRAINED = {"resnet18_cifar": (True, 32, 10, 512), "resnet18": (False, 224, 1000, 256)}
 
 
 class Cnn(nn.Module):
@@ -78,6 +79,104 @@ class ResNet18(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
+class Bottleneck(nn.Module):
+    def __init__(self, channels, width, stride):
+        super().__init__()
+        self.narrow, self.bn1 = nn.Conv2d(channels, width, 1, bias=False), nn.BatchNorm2d(width)
+        self.middle, self.bn2 = nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
+        self.wide, self.bn3 = nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width)
+        self.shortcut = nn.Identity()
+        if stride != 1 or channels != 4 * width:
+            self.shortcut = nn.Sequential(nn.Conv2d(channels, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width))
+
+    def forward(self, x):
+        y = F.relu(self.bn2(self.middle(F.relu(self.bn1(self.narrow(x))))))
+        return F.relu(self.bn3(self.wide(y)) + self.shortcut(x))
+
+
+class ResNet50(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+        channels = 64
+        for width, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+            for block in range(count):
+                layers.append(Bottleneck(channels, width, 1 if block else stride))
+                channels = 4 * width
+        self.layers, self.fc = nn.Sequential(*layers), nn.Linear(channels, 1000)
+
+    def forward(self, x):
+        return self.fc(self.layers(x).mean((2, 3)))
+
+
+class Residual(nn.Module):
+    """Inverted: many channels inside, each convolved alone."""
+
+    def __init__(self, channels, width, stride):
+        super().__init__()
+        many = 4 * channels
+        self.adds = stride == 1
+        self.layers = nn.Sequential(
+            nn.Conv2d(channels, many, 1, bias=False), nn.BatchNorm2d(many), nn.ReLU(),
+            nn.Conv2d(many, many, 3, stride, 1, groups=many, bias=False), nn.BatchNorm2d(many), nn.ReLU(),
+            nn.Conv2d(many, width, 1, bias=False), nn.BatchNorm2d(width))
+
+    def forward(self, x):
+        return x + self.layers(x) if self.adds else self.layers(x)
+
+
+class Inverted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers = [nn.Conv2d(3, 32, 3, 2, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU()]
+        channels = 32
+        for width in (24, 48, 96):
+            layers += [Residual(channels, width, 2), Residual(width, width, 1)]
+            channels = width
+        self.layers, self.fc = nn.Sequential(*layers), nn.Linear(channels, 100)
+
+    def forward(self, x):
+        return self.fc(self.layers(x).mean((2, 3)))
+
+
+def twice(channels, width):
+    return nn.Sequential(nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
+                         nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
+
+
+class UNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down1, self.down2, self.down3, self.down4 = twice(3, 32), twice(32, 64), twice(64, 128), twice(128, 256)
+        self.up3, self.up2, self.up1 = twice(256 + 128, 128), twice(128 + 64, 64), twice(64 + 32, 32)
+        self.drawn = nn.Conv2d(32, 3, 1)
+
+    def forward(self, x):
+        def up(y, skip):
+            return torch.cat([F.interpolate(y, scale_factor=2), skip], 1)
+        down1 = self.down1(x)
+        down2 = self.down2(F.max_pool2d(down1, 2))
+        down3 = self.down3(F.max_pool2d(down2, 2))
+        up3 = self.up3(up(self.down4(F.max_pool2d(down3, 2)), down3))
+        return self.drawn(self.up1(up(self.up2(up(up3, down2)), down1)))
+
+
+@dataclass(frozen=True)
+class Trained:
+    network: Callable
+    size: int  # of images
+    classes: int  # 0: the image itself is what it learns
+    batch: int
+    precisions: tuple = ("fp32", "tf32", "bf16")
+
+
+TRAINED = {"resnet18_cifar": Trained(lambda: ResNet18(10, True), 32, 10, 512),
+           "resnet18": Trained(lambda: ResNet18(1000), 224, 1000, 256),
+           "resnet50": Trained(ResNet50, 224, 1000, 128, ("bf16",)),
+           "inverted": Trained(Inverted, 96, 100, 256, ("bf16",)),
+           "unet128": Trained(UNet, 128, 0, 32, ("bf16",))}
+
+
 def wait(device):
     if device == "cuda":
         torch.cuda.synchronize()
@@ -110,7 +209,8 @@ def training_step(net, optimizer, x, y, precision, device):
     def step():
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"):
-            loss = F.cross_entropy(net(x), y)
+            out = net(x)
+            loss = F.mse_loss(out.float(), x) if y is None else F.cross_entropy(out, y)
         loss.backward()
         optimizer.step()
     return step
@@ -145,19 +245,27 @@ def measure_forward(device, precision, batches, repeats):
             report("resnet18 forward", "PyTorch compile", precision, batch, median_us(lambda: fast(x), device, repeats))
 
 
-def measure_training(work, precision, repeats):
+def measure_training(name, precision, repeats):
+    """Compiled, and that as a CUDA graph."""
     set_precision(precision)
-    small, size, classes, batch = TRAINED[work]
-    model = ResNet18(classes, small).to("cuda").to(memory_format=torch.channels_last).train()
+    trained = TRAINED[name]
+    batch, size = trained.batch, trained.size
+    model = trained.network().to("cuda").to(memory_format=torch.channels_last).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, fused=True)
     x = torch.randn(batch, 3, size, size, device="cuda").to(memory_format=torch.channels_last)
-    y = torch.randint(0, classes, (batch,), device="cuda")
+    y = torch.randint(0, trained.classes, (batch,), device="cuda") if trained.classes else None
     step = training_step(torch.compile(model), optimizer, x, y, precision, "cuda")
     for _ in range(2):  # cuDNN tries its algorithms in the first
         step()
     torch.cuda.reset_peak_memory_stats()
     us = median_us(step, "cuda", repeats)
-    report(f"{work} train", "PyTorch compile", precision, batch, us, memory=torch.cuda.max_memory_allocated())
+    memory = torch.cuda.max_memory_allocated()
+    report(f"{name} train", "PyTorch compile", precision, batch, us, memory=memory)
+    try:
+        us = median_us(captured(step), "cuda", repeats)
+        report(f"{name} train", "PyTorch compile and graph", precision, batch, us, memory=memory)
+    except RuntimeError as error:  # a graph has memory of its own, which there may not be
+        print(f"PyTorch compile and graph: {name} train, {precision}: {error}", file=sys.stderr)
 
 
 def forget():
@@ -174,8 +282,10 @@ def main():
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--batches", default="1,4,16,32,64,256", help="of forward")
     parser.add_argument("--precisions", default="fp32,tf32,bf16", help="of forward and train; on the CPU, fp32")
+    parser.add_argument("--models", default=",".join(TRAINED), help="of train")
     parser.add_argument("--repeats", type=int, default=30, help="calls of which the median is reported")
     args = parser.parse_args()
+    print(json.dumps({"torch": torch.__version__, "numpy": np.__version__}), flush=True)
     torch.backends.cudnn.benchmark = True
     work, cuda = args.work.split(","), args.device == "cuda"
     precisions = args.precisions.split(",") if cuda else ["fp32"]
@@ -184,9 +294,10 @@ def main():
     for precision in precisions if "forward" in work else ():
         measure_forward(args.device, precision, [int(batch) for batch in args.batches.split(",")], args.repeats)
         forget()
-    for name, precision in itertools.product(TRAINED, precisions) if "train" in work and cuda else ():
-        measure_training(name, precision, args.repeats)
-        forget()
+    for name, precision in itertools.product(args.models.split(","), precisions) if "train" in work and cuda else ():
+        if precision in TRAINED[name].precisions:
+            measure_training(name, precision, args.repeats)
+            forget()
 
 
 if __name__ == "__main__":

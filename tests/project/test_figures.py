@@ -1,5 +1,7 @@
 """docs/figures.md says what bench/figures.json says; its tables have what was measured, and what was not stays empty."""
 
+import importlib.machinery
+import importlib.util
 import json
 import sys
 
@@ -9,6 +11,7 @@ from conftest import ROOT
 sys.path.append(str(ROOT / "bench"))
 from figures_ours import BATCHES, BLOCKS, Ours  # noqa: E402
 from figures_page import page, write_page  # noqa: E402
+from vision_page import tables  # noqa: E402
 
 pytestmark = pytest.mark.quick
 
@@ -62,6 +65,39 @@ def test_what_is_measured_are_models(mtc, tmp_path):
         (tmp_path / "m.mt").write_text(program.text)
         assert mtc("--emit=graph", tmp_path / "m.mt").returncode == 0
     assert mtc("--emit=graph", "bench/resnet18_prefix.mt", "--set", "blocks=3", cwd=ROOT).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def vision():
+    loader = importlib.machinery.SourceFileLoader("vision", str(ROOT / "bench/vision"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("vision", loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_vision_models_are_beside_their_peers(vision):
+    theirs = {"us": 2000.0, "peer": "PyTorch compile", "memory": 3_000_000}
+    ours = {"us_per_step": 1000.0, "planned_bytes": 1_000_000, "device_bytes": 2_000_000}
+    trained = vision.row_of("train", vision.Variant("resnet50", "bf16", 128), ours, theirs)
+    forward = vision.row_of("forward", vision.Variant("resnet18", "tf32x3", 64), {"us_per_batch": 500.0}, {}, difference=2e-7)
+    product = {"work": "products", "shape": "4096x4096x4096 NT", "us": 4000.0, "cublas_us": 3000.0, "tile": "256x128x16 16x8"}
+    text = tables([trained, forward, product])
+    assert "| resnet50 | 128 | bf16 | 128,000 | 64,000 | 2.00 | 1.000 | 1 MB | 2 MB | 3 MB |" in text
+    assert "| 64 | tf32x3 | 128,000 |  |  | 0.500 | 2.0e-07 |" in text
+    assert "| 4096x4096x4096 NT | 4000.0 | 3000.0 | 75.0% | 256x128x16 16x8 |" in text
+
+
+def test_rows_of_another_run_stay_where_the_machine_is_the_same(vision):
+    def row(batch, us):
+        return {"work": "forward", "model": "resnet18", "batch": batch, "precision": "bf16", "us": us}
+    old = vision.joined({}, [row(1, 10.0), row(16, 20.0)], MACHINE)
+    assert vision.joined(old, [row(16, 19.0)], MACHINE)["rows"] == [row(1, 10.0), row(16, 19.0)]
+    assert vision.joined(old, [row(16, 19.0)], {**MACHINE, "gpu": "another"})["rows"] == [row(16, 19.0)]
+
+
+@pytest.mark.parametrize("model", ["resnet50", "inverted", "unet128"])
+def test_models_of_bench_compile(mtc, model):
+    assert mtc("--emit=grad", f"bench/{model}.mt", cwd=ROOT).returncode == 0
 
 
 @pytest.mark.skipif(not (ROOT / "bench/figures.json").exists(), reason="nothing was measured yet")

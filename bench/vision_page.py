@@ -1,0 +1,63 @@
+"""The tables of bench/vision, from the rows that it measured: for its own page and for docs/figures.md."""
+
+from measured import megabytes, number, ratio, table
+
+PEERS = ("PyTorch in the same run, channels last, the best of its modes: eager kernels in a CUDA graph, torch.compile, and for "
+         "trainings torch.compile in a CUDA graph.")
+
+
+def milliseconds(us):
+    return "" if us is None else f"{1e-3 * us:,.3f}"
+
+
+def images_per_second(row, us):
+    return number(1e6 * row["batch"] / us if us else None)
+
+
+def cnn_line(row):
+    return [f"{row['us']:.1f}", f"{row['torch_us']:.1f}" if row.get("torch_us") else "", ratio(row.get("torch_us"), row["us"])]
+
+
+def cnn(rows):
+    return ["A training step of cnn.mt, 64 digits, fp32, in us:", *table(["mtc", "PyTorch", "mtc / PyTorch"], map(cnn_line, rows))]
+
+
+def forward_line(row):
+    theirs, error = row.get("torch_us"), row.get("difference")
+    return [str(row["batch"]), row["precision"], images_per_second(row, row["us"]), images_per_second(row, theirs),
+            ratio(theirs, row["us"]), milliseconds(row["us"]), "" if error is None else f"{error:.1e}"]
+
+
+def forward(rows):
+    return ["resnet18.mt, forward, images per second; `tf32x3` beside PyTorch's fp32. The difference is that of the class probabilities for",
+            "four random images from those of the CPU's program, with the same random weights: the largest of the images', relative in the",
+            "Euclidean norm.",
+            *table(["batch", "precision", "mtc", "PyTorch", "mtc / PyTorch", "ms a batch", "difference"], map(forward_line, rows))]
+
+
+def train_line(row):
+    theirs = row.get("torch_us")
+    return [row["model"], str(row["batch"]), row["precision"], images_per_second(row, row["us"]), images_per_second(row, theirs),
+            ratio(theirs, row["us"]), milliseconds(row["us"]), megabytes(row.get("planned_bytes")), megabytes(row.get("device_bytes")),
+            megabytes(row.get("torch_bytes"))]
+
+
+def train(rows):
+    return ["Training steps, images per second; resnet50, inverted and unet128 are models of `bench/`:",
+            *table(["model", "batch", "precision", "mtc", "PyTorch", "mtc / PyTorch", "ms a step", "planned memory", "measured",
+                    "PyTorch's peak"], map(train_line, rows))]
+
+
+def product_line(row):
+    return [row["shape"], f"{row['us']:.1f}", f"{row['cublas_us']:.1f}", f"{row['cublas_us'] / row['us']:.1%}", row["tile"]]
+
+
+def products(rows):
+    return ["Products in strict fp32, the best tile of `bench/matmul_limits.inc`, in us (N, T: how an operand lies):",
+            *table(["product", "mtc's kernel", "cuBLAS", "cuBLAS / mtc", "tile"], map(product_line, rows))]
+
+
+def tables(rows):
+    works = {"cnn": cnn, "forward": forward, "train": train, "products": products}
+    found = {work: [row for row in rows if row["work"] == work] for work in works}
+    return [line for work, text in works.items() if found[work] for line in text(found[work])]
