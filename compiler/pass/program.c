@@ -1,5 +1,6 @@
 /* Questions about a Program, its invariants and its dumps. */
 #include "pass/kernel.h"
+#include "pass/tile.h"
 
 const Kernel *program_producer(const Program *program, const Node *n) {
     return program->producer[n->id];
@@ -291,8 +292,8 @@ void schedule_print(const Program *program, Text *out) {
         text_printf(out, "  phase %d: %lld tiles\n", p + 1, (long long)phase->tiles);
         for (int i = 0; i < phase->kernels.count; i++) {
             const Kernel *kernel = phase->kernels.at[i];
-            text_printf(out, "    %-24s %5lld tiles  %10.0f FLOP  %10.0f bytes  ", kernel->name,
-                        (long long)kernel->tiles, kernel->flops, kernel->bytes);
+            text_printf(out, "    %-24s %5lld tiles  %10.0f FLOP  %10.0f bytes  %8.2f us  ", kernel->name,
+                        (long long)kernel->tiles, kernel->flops, kernel->bytes, kernel_seconds(kernel, machine) * 1e6);
             print_cut(out, kernel);
             text_putc(out, '\n');
         }
