@@ -2,7 +2,7 @@
 
 from curves import svg
 from measured import table
-from vision_page import PEERS, tables
+from vision_page import PEERS, error_table, tables
 
 GPU_PEERS = "PyTorch's are eager kernels in a CUDA graph"
 
@@ -24,6 +24,8 @@ def ratio(value):
 def about(part):
     """Where and with what a part was measured."""
     machine = part["machine"]
+    if "cpu" not in machine:
+        return f"On {machine['gpu']} (card, driver)."
     torch = f"PyTorch {machine['torch']}, NumPy {machine['numpy']}" if "torch" in machine else "without PyTorch"
     return (f"On {machine['gpu']} (card, driver) and {machine['threads']} threads of {machine['cpu']}; {torch}.")
 
@@ -199,13 +201,20 @@ def vision(part):
     return [PEERS, "", *tables(part["rows"])]
 
 
+def errors(part):
+    return ["Compiled convolutions of odd sizes and all kinds beside float64 (the cases of `tests/kernels/test_conv.py`): of the outputs, of the",
+            "image's gradient and of the filters' the largest difference, by the largest number.",
+            *error_table(part["rows"])]
+
+
 # ---- the page ----
 
 SECTIONS = [("products", "Products of matrices", products), ("elements", "Element-wise kernels and reductions", elements),
             ("attention", "Attention", attention), ("forward", "ResNet-18, forward", forward),
             ("layers", "ResNet-18, layer by layer", layers), ("training", "Ten epochs", training),
-            ("copies", "Copies to the device and back", copies), ("vision", "Vision models in every precision", vision)]
-OF_SCRIPTS = {"vision": "bench/vision --results bench/figures.json"}  # the others: bench/figures
+            ("copies", "Copies to the device and back", copies), ("vision", "Vision models in every precision", vision),
+            ("errors", "Convolutions beside float64", errors)]
+OF_SCRIPTS = {name: f"bench/{name} --results bench/figures.json" for name in ("vision", "errors")}  # the others: bench/figures
 
 
 def page(results):

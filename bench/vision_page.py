@@ -1,9 +1,12 @@
-"""The tables of bench/vision, from the rows that it measured: for its own page and for docs/figures.md."""
+"""The tables of bench/vision and bench/errors, from the rows that they measured: for their own pages and for docs/figures.md."""
 
 from measured import megabytes, number, ratio, table
 
 PEERS = ("PyTorch in the same run, channels last, the best of its modes: eager kernels in a CUDA graph, torch.compile, and for "
          "trainings torch.compile in a CUDA graph.")
+
+
+RESULTS = "outputs", "image", "filters"
 
 
 def milliseconds(us):
@@ -61,3 +64,32 @@ def tables(rows):
     works = {"cnn": cnn, "forward": forward, "train": train, "products": products}
     found = {work: [row for row in rows if row["work"] == work] for work in works}
     return [line for work, text in works.items() if found[work] for line in text(found[work])]
+
+
+# ---- errors ----
+
+def by_case(rows):
+    found = {}
+    for row in rows:
+        found.setdefault(row["case"], {})[row["precision"]] = row
+    return found
+
+
+def largest(row, precision):
+    return max(row[precision][result] for result in RESULTS)
+
+
+def case_line(precisions, case, row):
+    batch, (channels, height, width), (outputs, kernel), *others = next(iter(row.values()))["sizes"]
+    *axes, groups = others
+    return [case, f"{batch} x {channels} x {height} x {width} to {outputs}", f"{kernel[0]} x {kernel[1]}",
+            *(f"{a}, {b}" if a != b else str(a) for a, b in axes), str(groups),
+            *(", ".join(f"{row[precision][result]:.1e}" for result in RESULTS) for precision in precisions)]
+
+
+def error_table(rows):
+    found = by_case(rows)
+    precisions = list(next(iter(found.values())))
+    worst = [f"{max(largest(row, precision) for row in found.values()):.1e}" for precision in precisions]
+    return table(["case", "sizes", "taps", "stride", "padding", "dilation", "groups", *precisions],
+                 [*(case_line(precisions, case, row) for case, row in found.items()), ["largest", *[""] * 6, *worst]])

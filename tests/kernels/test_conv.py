@@ -1,5 +1,5 @@
 """Convolutions of compiled programs against NumPy in float64: the outputs, and the gradients of the image and of the filters,
-which are products that read windows of images. Odd sizes, strides, paddings, dilations, and 1 to 64 channels. And sums over
+which are products that read windows of images. Odd sizes, strides, paddings, dilations, groups, and 1 to 64 channels. And sums over
 the pixels of each example beside them, which tiles of such products may compute."""
 
 import numpy as np
@@ -8,23 +8,30 @@ from evaluator import evaluate, parse
 from library import Library
 from test_ops_compiled import mtc
 
-#        batch, channels, rows, columns; outputs, kernel; stride, padding, dilation
+#        batch, channels, rows, columns; outputs, kernel; stride, padding, dilation, groups
 CASES = {
-    "grey": (5, (1, 9, 7), (8, (3, 3)), (1, 1), (1, 1), (1, 1)),
-    "stem": (3, (3, 15, 14), (16, (7, 7)), (2, 2), (3, 3), (1, 1)),
-    "odd": (3, (5, 7, 9), (7, (3, 3)), (2, 1), (1, 1), (1, 1)),
-    "dilated": (2, (8, 11, 9), (12, (3, 3)), (1, 1), (0, 2), (2, 3)),
-    "wide": (2, (3, 6, 10), (5, (1, 5)), (1, 3), (0, 2), (1, 1)),
-    "pixel": (4, (16, 5, 5), (24, (1, 1)), (2, 2), (0, 0), (1, 1)),
-    "deep": (2, (64, 8, 8), (64, (3, 3)), (1, 1), (1, 1), (1, 1)),
-    "halved": (2, (64, 8, 8), (128, (3, 3)), (2, 2), (1, 1), (1, 1)),
-    "resident": (32, (64, 24, 24), (64, (3, 3)), (1, 1), (1, 1), (1, 1)),  # tiles of 288 pixels divide the images' (cuda/tensor_resident.cuh)
-    "large": (33, (64, 28, 28), (128, (3, 3)), (1, 1), (1, 1), (1, 1)),
-    "squares": (41, (64, 15, 13), (72, (3, 3)), (1, 1), (1, 1), (1, 1)),  # in fp32, of 2 x 2 outputs (cuda/winograd.cuh): odd, and fewer at edges
-    "padded squares": (67, (64, 14, 9), (128, (3, 3)), (1, 1), (2, 0), (1, 1)),
-    "even": (31, (48, 28, 28), (72, (3, 3)), (2, 2), (1, 1), (1, 1)),
-    "few": (40, (3, 10, 11), (6, (5, 5)), (1, 1), (2, 2), (1, 1)),  # outputs of the filters' gradient, and a long sum
-    "far": (2, (4, 4, 4), (8, (3, 3)), (3, 3), (2, 2), (1, 1)),
+    "grey": (5, (1, 9, 7), (8, (3, 3)), (1, 1), (1, 1), (1, 1), 1),
+    "stem": (3, (3, 15, 14), (16, (7, 7)), (2, 2), (3, 3), (1, 1), 1),
+    "odd": (3, (5, 7, 9), (7, (3, 3)), (2, 1), (1, 1), (1, 1), 1),
+    "dilated": (2, (8, 11, 9), (12, (3, 3)), (1, 1), (0, 2), (2, 3), 1),
+    "wide": (2, (3, 6, 10), (5, (1, 5)), (1, 3), (0, 2), (1, 1), 1),
+    "pixel": (4, (16, 5, 5), (24, (1, 1)), (2, 2), (0, 0), (1, 1), 1),
+    "deep": (2, (64, 8, 8), (64, (3, 3)), (1, 1), (1, 1), (1, 1), 1),
+    "halved": (2, (64, 8, 8), (128, (3, 3)), (2, 2), (1, 1), (1, 1), 1),
+    "resident": (32, (64, 24, 24), (64, (3, 3)), (1, 1), (1, 1), (1, 1), 1),  # tiles of 288 pixels divide the images' (cuda/tensor_resident.cuh)
+    "large": (33, (64, 28, 28), (128, (3, 3)), (1, 1), (1, 1), (1, 1), 1),
+    "squares": (41, (64, 15, 13), (72, (3, 3)), (1, 1), (1, 1), (1, 1), 1),  # in fp32, of 2 x 2 outputs (cuda/winograd.cuh): odd, and fewer at edges
+    "padded squares": (67, (64, 14, 9), (128, (3, 3)), (1, 1), (2, 0), (1, 1), 1),
+    "even": (31, (48, 28, 28), (72, (3, 3)), (2, 2), (1, 1), (1, 1), 1),
+    "few": (40, (3, 10, 11), (6, (5, 5)), (1, 1), (2, 2), (1, 1), 1),  # outputs of the filters' gradient, and a long sum
+    "far": (2, (4, 4, 4), (8, (3, 3)), (3, 3), (2, 2), (1, 1), 1),
+    "one": (1, (32, 17, 19), (40, (3, 3)), (1, 1), (1, 1), (1, 1), 1),
+    "three": (3, (16, 31, 29), (24, (5, 3)), (2, 1), (2, 1), (1, 1), 1),
+    "sixty-four": (64, (24, 13, 11), (32, (3, 3)), (1, 1), (1, 1), (1, 1), 1),
+    "groups": (3, (24, 9, 11), (36, (3, 3)), (1, 1), (1, 1), (1, 1), 3),
+    "dilated groups": (1, (16, 12, 10), (8, (3, 3)), (1, 1), (2, 2), (2, 2), 2),
+    "depthwise": (64, (40, 15, 13), (40, (3, 3)), (1, 1), (1, 1), (1, 1), 40),
+    "strided depthwise": (3, (24, 12, 9), (24, (5, 5)), (2, 2), (2, 2), (1, 1), 24),
 }
 #        precision: largest error, of results that are about 1
 PRECISIONS = {"fp32": 1e-5, "tf32": 4e-3, "tf32x3": 1e-5, "bf16": 4e-2}
@@ -33,14 +40,21 @@ TARGETS = [("cpu", "fp32"), *(pytest.param(("cuda", p), marks=pytest.mark.gpu) f
 
 def taps(case):
     """For each axis, the positions [outputs, taps] in the padded image."""
-    _, (_, *size), (_, kernel), stride, padding, dilation = case
+    _, (_, *size), (_, kernel), stride, padding, dilation, *_ = case
     for n, k, s, p, d in zip(size, kernel, stride, padding, dilation):
         outputs = (n + 2 * p - d * (k - 1) - 1) // s + 1
         yield np.arange(outputs)[:, None] * s + np.arange(k)[None, :] * d
 
 
 def convolve(x, w, probe, case):
-    """y, and the gradients of sum(y * probe) by the image and by the filters."""
+    """y, and the gradients of sum(y * probe) by the image and by the filters; of each group alone."""
+    groups = case[-1]
+    parts = zip(*(np.split(values, groups, axis) for values, axis in ((x, 1), (w, 0), (probe, 1))))
+    results = zip(*(convolve_group(*part, case) for part in parts))
+    return [np.concatenate(values, axis) for values, axis in zip(results, (1, 1, 0))]
+
+
+def convolve_group(x, w, probe, case):
     padding = case[4]
     padded = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding)))
     rows, columns = taps(case)
@@ -55,7 +69,7 @@ def convolve(x, w, probe, case):
 
 
 def model(case, outputs):
-    batch, shape, (out, kernel), stride, padding, dilation = case
+    batch, shape, (out, kernel), stride, padding, dilation, groups = case
     c, h, w = shape
     return f"""data {{
   train = idx("x", "probe")
@@ -64,7 +78,7 @@ def model(case, outputs):
 }}
 model {{
   shift = weight([{c}, {h}, {w}], init = zeros())
-  y = conv2d(x + shift, {out}, {list(kernel)}, stride = {list(stride)}, padding = {list(padding)}, dilation = {list(dilation)}, bias = false)
+  y = conv2d(x + shift, {out}, {list(kernel)}, stride = {list(stride)}, padding = {list(padding)}, dilation = {list(dilation)}, groups = {groups}, bias = false)
 }}
 train {{
   loss = sum(y * probe)
@@ -86,9 +100,10 @@ def computed_and_exact(case, target, precision, tmp_path):
     mtc(path, "--shared", "-o", tmp_path / "conv.so", "--keep", tmp_path, "--target", target, *flags)
     library = Library(tmp_path / "conv.so")
     random = np.random.default_rng(6)
-    depth = shape[0] * kernel[0] * kernel[1]
+    channels = shape[0] // case[-1]
+    depth = channels * kernel[0] * kernel[1]
     x = random.uniform(-1, 1, (batch, *shape)).astype(np.float32)
-    w = (random.uniform(-1, 1, (out, shape[0], *kernel)) / depth**0.5).astype(np.float32)
+    w = (random.uniform(-1, 1, (out, channels, *kernel)) / depth**0.5).astype(np.float32)
     probe = random.uniform(-1, 1, (batch, out, *outputs)).astype(np.float32)
     library.set("y.weight", w)
     library.set_data([x, probe])
@@ -110,9 +125,9 @@ def test_convolution(target, case, tmp_path):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("case", ["deep", "halved", "large", "even"])
+@pytest.mark.parametrize("case", CASES)
 def test_two_terms_are_nearly_as_exact_as_fp32(case, tmp_path):
-    """The distance from float64 is at most twice that of fp32."""
+    """The distance from float64 is at most twice that of fp32. (`bench/errors` shows the largest error of each.)"""
 
     def distances(precision):
         (tmp_path / precision).mkdir()
@@ -125,8 +140,8 @@ def test_two_terms_are_nearly_as_exact_as_fp32(case, tmp_path):
 
 # the second: few outputs of its filters' gradient, and a long sum over pixels, which is split (cuda/deep.cuh)
 OF_FIELDS = {
-    "short": (6, (1, 9, 8), (8, (3, 3)), (1, 1), (1, 1), (1, 1)),
-    "long": (64, (1, 12, 10), (6, (5, 5)), (1, 1), (2, 2), (1, 1)),
+    "short": (6, (1, 9, 8), (8, (3, 3)), (1, 1), (1, 1), (1, 1), 1),
+    "long": (64, (1, 12, 10), (6, (5, 5)), (1, 1), (2, 2), (1, 1), 1),
 }
 
 

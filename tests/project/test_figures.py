@@ -11,7 +11,7 @@ from conftest import ROOT
 sys.path.append(str(ROOT / "bench"))
 from figures_ours import BATCHES, BLOCKS, Ours  # noqa: E402
 from figures_page import page, write_page  # noqa: E402
-from vision_page import tables  # noqa: E402
+from vision_page import error_table, tables  # noqa: E402
 
 pytestmark = pytest.mark.quick
 
@@ -93,6 +93,16 @@ def test_rows_of_another_run_stay_where_the_machine_is_the_same(vision):
     old = vision.joined({}, [row(1, 10.0), row(16, 20.0)], MACHINE)
     assert vision.joined(old, [row(16, 19.0)], MACHINE)["rows"] == [row(1, 10.0), row(16, 19.0)]
     assert vision.joined(old, [row(16, 19.0)], {**MACHINE, "gpu": "another"})["rows"] == [row(16, 19.0)]
+
+
+def test_errors_are_beside_each_other():
+    sizes = (3, (24, 9, 11), (36, (3, 3)), (2, 1), (1, 1), (1, 1), 3)
+    rows = [{"case": "groups", "sizes": sizes, "precision": precision, "outputs": error, "image": 2 * error, "filters": error}
+            for precision, error in (("fp32", 1e-7), ("tf32x3", 2e-7))]
+    text = error_table(rows)
+    assert ("| groups | 3 x 24 x 9 x 11 to 36 | 3 x 3 | 2, 1 | 1 | 1 | 3 | 1.0e-07, 2.0e-07, 1.0e-07 | 2.0e-07, 4.0e-07, 2.0e-07 |"
+            in text)
+    assert text[-2].endswith("| 2.0e-07 | 4.0e-07 |")
 
 
 @pytest.mark.parametrize("model", ["resnet50", "inverted", "unet128"])
