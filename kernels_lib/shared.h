@@ -89,10 +89,11 @@ MTC_AGREED int square_lines(int lines) {
     return SQUARE_PRODUCTS * lines + PAD;
 }
 
-/* Bytes of shared memory for two panels of `depth` channels; in the end, for the products of a part of the squares and for its outputs. */
+/* Bytes of shared memory for two panels of `depth` channels; in the end, for the products of a part of the squares, for its outputs and
+ * for where these lie. */
 MTC_AGREED int square_shared(int depth, int parts) {
     int panels = 2 * depth * (square_lines(SQUARES) + square_lines(SQUARE_COLUMNS));
-    int sums = SQUARES / parts * SQUARE_COLUMNS * (SQUARE_PRODUCTS + SQUARE_OUTPUTS);
+    int sums = SQUARES / parts * (SQUARE_COLUMNS * (SQUARE_PRODUCTS + SQUARE_OUTPUTS) + SQUARE_OUTPUTS);
     return (panels > sums ? panels : sums) * (int)sizeof(float);
 }
 

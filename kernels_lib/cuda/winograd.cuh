@@ -328,23 +328,24 @@ __device__ void write_squares(int i0, int j0, const SquarePlace &place, const Sq
                               const Out &out) {
     constexpr int count = Tile::squares(Product::M);
     constexpr bool all = Tile::is_even && count % SQUARES == 0;
-    Outputs<Product, Tile, SQUARE_OUTPUTS * SquarePart::squares, Out, all> outputs{i0, j0};
-    // or where the thread's outputs lie is found out before there are sums, and kept where there are no registers
-    asm volatile("" : "+r"(outputs.thread));
+    constexpr int rows = SQUARE_OUTPUTS * SquarePart::squares;
+    Outputs<Product, Tile, rows, Out, all> outputs{i0, j0};
 #pragma unroll
     for (int number = 0; number < SquarePanel::parts; number++) {
         const SquarePart part{number};
         float *joined = shared + SquarePart::products;
+        int *places = (int *)(joined + rows * SQUARE_COLUMNS); // from i0 on; where there is none, beyond the product
         __syncthreads();
         part.lay(place, sum, shared);
+        if (threadIdx.x < rows) { // once: found out by all that write, nvcc did so early, while sums hold the registers
+            int square = i0 / SQUARE_OUTPUTS + part.square(threadIdx.x / SQUARE_OUTPUTS);
+            int output = Cut::output(square, threadIdx.x % SQUARE_OUTPUTS);
+            places[threadIdx.x] = all || (square < count && output >= 0) ? output - i0 : Product::M;
+        }
         __syncthreads();
         join_squares(shared, joined);
         __syncthreads();
-        auto row_of = [=](int row) { // from i0 on; where there is none, beyond the product
-            int square = i0 / SQUARE_OUTPUTS + part.square(row / SQUARE_OUTPUTS);
-            int output = Cut::output(square, row % SQUARE_OUTPUTS);
-            return all || (square < count && output >= 0) ? output - i0 : Product::M;
-        };
+        auto row_of = [=](int row) { return places[row]; };
         outputs.read_and_write(out, row_of, TileSums{joined, SQUARE_COLUMNS});
     }
     outputs.fold(out, shared);
