@@ -108,6 +108,45 @@ def test_a_whole_training(tmp_path):
     assert done.returncode == 0 and "epoch 3/3" in done.stdout, done.stdout + done.stderr
 
 
+WRITING = """data {
+  examples = text("t.txt")
+  split    = 90 / 10
+  window   : class[32][13]
+}
+model {
+  h      = embedding(window[:12], 32, 16)
+  q      = rotary(linear(h, 16), 4)
+  k      = rotary(linear(h, 8), 2)
+  h      = h + linear(attention(q, k, linear(h, 8, name = "v"), heads = 4, kv_heads = 2, causal = true), 16, name = "o")
+  scores = linear(rms_norm(h), 32)
+}
+train {
+  loss      = cross_entropy(scores, window[1:])
+  optimizer = adam(0.01)
+  batch     = 4
+  epochs    = 3
+}
+"""
+
+
+def test_a_text_is_written(mtc, tmp_path, monkeypatch):
+    """One token after the other, drawn where they are decoded: what the processor's program writes of the same weights."""
+    (tmp_path / "m.mt").write_text(WRITING)
+    (tmp_path / "t.txt").write_text("to be or not to be that is the question " * 12)
+    monkeypatch.setenv("PATH", f"{ROOT / 'tests/support/cuda_on_host/bin'}:{os.environ['PATH']}")
+    assert mtc("m.mt", "--target", "cpu", "-o", "cpu", cwd=tmp_path).returncode == 0
+    done = mtc("m.mt", "--target", "cuda", "--arch", "sm_90a", "--no-cache", "-o", "cuda", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+    def said(program, *flags):
+        return subprocess.run([f"./{program}", *flags], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    said("cpu", "--save", "w", "--quiet")
+    for flags in (["--temperature", "0"], ["--seed", "3"], ["--top-k", "4", "--min-p", "0.05"], ["--batch", "2", "--repetition-penalty", "1.2"]):
+        texts = [said(program, "generate", "--load", "w", "--prompt", "to be", "--tokens", "16", *flags) for program in ("cpu", "cuda")]
+        assert texts[0] == texts[1] and len(texts[0]) > 16
+
+
 @pytest.mark.parametrize("where", WHERE)
 def test_gradients_behind_a_pool(where, tmp_path):
     """Threads that have four neighbours of a row read the pool's gradient at the place of each."""

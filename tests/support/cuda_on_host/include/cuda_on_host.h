@@ -303,13 +303,18 @@ template <class T> cudaError_t cudaGetSymbolAddress(void **address, T &symbol) {
     return cudaSuccess;
 }
 
-/* What a kernel takes cannot be seen of an address: that of a launch takes a Work (cuda/launches.cuh), a persistent one steps. */
+/* What a kernel takes cannot be seen of an address: that of a launch takes a Work (cuda/launches.cuh), a persistent one steps; of tokens
+ * nothing. */
 struct Work;
 template <class Taken = Work>
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel, void **arguments) {
+    const on_host::Shape shape(config->gridDim, config->blockDim, config->dynamicSmemBytes);
+    if (!arguments) {
+        launch_on_host(shape, [=] { ((void (*)())kernel)(); });
+        return cudaSuccess;
+    }
     const Taken taken = *(Taken *)arguments[0];
-    launch_on_host({config->gridDim, config->blockDim, config->dynamicSmemBytes},
-                   [=] { ((void (*)(Taken))kernel)(taken); });
+    launch_on_host(shape, [=] { ((void (*)(Taken))kernel)(taken); });
     return cudaSuccess;
 }
 static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, void *kernel, void **arguments) {
@@ -432,9 +437,19 @@ static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
         result |= (unsigned)(bytes >> (selector >> 4 * k & 7) * 8 & 0xff) << 8 * k;
     return result;
 }
-template <class T> static T atomicAdd(T *to, T value) {
+template <class T, class Added> static T atomicAdd(T *to, Added value) {
     const T before = *to;
     *to += value;
+    return before;
+}
+template <class T> static T atomicMax(T *to, T value) {
+    const T before = *to;
+    *to = std::max(before, value);
+    return before;
+}
+template <class T> static T atomicMin(T *to, T value) {
+    const T before = *to;
+    *to = std::min(before, value);
     return before;
 }
 using std::max;
@@ -502,6 +517,10 @@ template <class T> static T *at(unsigned address) {
 static inline void ld_shared_b32(unsigned &word, unsigned address) {
     word = *at<unsigned>(address);
 }
+static inline void ld_shared_v4_b32(unsigned &a, unsigned &b, unsigned &c, unsigned &d, unsigned address) {
+    const unsigned *words = at<unsigned>(address);
+    a = words[0], b = words[1], c = words[2], d = words[3];
+}
 static inline void st_shared_b32(unsigned address, unsigned word) {
     *at<unsigned>(address) = word;
 }
@@ -512,6 +531,13 @@ static inline void cp_async_ca_shared_global(unsigned to, const void *from, int 
 }
 static inline void cp_async_cg_shared_global(unsigned to, const void *from, int bytes, int inside) {
     cp_async_ca_shared_global(to, from, bytes, inside);
+}
+static inline void createpolicy_fractional_L2_evict_first_b64(unsigned long long &policy) {
+    policy = 0;
+}
+static inline void cp_async_cg_shared_global_L2_cache_hint(unsigned to, const void *from, unsigned long long,
+                                                           int bytes) {
+    memcpy(at<char>(to), from, (size_t)bytes);
 }
 static inline void cp_async_commit_group() {
 }
@@ -559,14 +585,15 @@ struct Fragments {
 };
 
 /* sum[16 x 8] += a[16 x K] b[K x 8], each lane with its fragments. A word has PER numbers along k. */
-template <int PER, class Number> static void multiply(float *sum, const Fragments &own, Number number) {
+template <int PER, class Sum, class Number>
+static void multiply(Sum (&sum)[4], const Fragments &own, Number number) {
     const int lane = threadIdx.x % 32;
     on_host_among_lanes(~0u, own, [&](auto given) {
         for (int k = 0; k < 8 * PER; k++) {
             const int group = k / (4 * PER), word = k % (4 * PER) / PER, half = k % PER;
             const Fragments left = given(lane / 4 * 4 + word);
             for (int column = 0; column < 2; column++) {
-                const float y = number(given((lane % 4 * 2 + column) * 4 + word).b[group], half);
+                const Sum y = number(given((lane % 4 * 2 + column) * 4 + word).b[group], half);
                 for (int row = 0; row < 2; row++)
                     sum[row * 2 + column] += number(left.a[group * 2 + row], half) * y;
             }
@@ -574,10 +601,10 @@ template <int PER, class Number> static void multiply(float *sum, const Fragment
     });
 }
 
-#define MULTIPLY(name, per, number)                                                                                    \
-    static inline void name(float &s0, float &s1, float &s2, float &s3, unsigned a0, unsigned a1, unsigned a2,         \
-                            unsigned a3, unsigned b0, unsigned b1) {                                                   \
-        float sum[4] = {s0, s1, s2, s3};                                                                               \
+#define MULTIPLY(name, Sum, per, number)                                                                               \
+    static inline void name(Sum &s0, Sum &s1, Sum &s2, Sum &s3, unsigned a0, unsigned a1, unsigned a2, unsigned a3,    \
+                            unsigned b0, unsigned b1) {                                                                \
+        Sum sum[4] = {s0, s1, s2, s3};                                                                                 \
         multiply<per>(sum, {{a0, a1, a2, a3}, {b0, b1}}, number);                                                      \
         s0 = sum[0], s1 = sum[1], s2 = sum[2], s3 = sum[3];                                                            \
     }
@@ -590,9 +617,13 @@ static inline float half_f16(unsigned word, int k) {
 static inline float of_tf32(unsigned word, int) {
     return __uint_as_float(word & ~0x1fffu);
 }
-MULTIPLY(mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32, 2, half_bf16)
-MULTIPLY(mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32, 2, half_f16)
-MULTIPLY(mma_sync_aligned_m16n8k8_row_col_f32_tf32_tf32_f32, 1, of_tf32)
+static inline int byte_s8(unsigned word, int k) {
+    return (int8_t)(word >> 8 * k);
+}
+MULTIPLY(mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32, float, 2, half_bf16)
+MULTIPLY(mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32, float, 2, half_f16)
+MULTIPLY(mma_sync_aligned_m16n8k8_row_col_f32_tf32_tf32_f32, float, 1, of_tf32)
+MULTIPLY(mma_sync_aligned_m16n8k32_row_col_s32_s8_s8_s32, int, 4, byte_s8)
 #undef MULTIPLY
 
 } // namespace ptx
