@@ -70,7 +70,7 @@ static int does_not_fit(MtcFault *fault, const char *path, const MtcField *field
     else
         mtc_fail(fault, MTC_BAD_DATA, "%s: %s is %s, which does not fit in %s, the type of field '%s'", path,
                  append_place(&text, field, i), number, mtc_type_name(field->type), field->name);
-    if (!is_whole)
+    if (!is_whole && field->type != MTC_F32)
         mtc_note(fault, "the file holds %s; a field of type f32 has fractions", mtc_stored_name(array->stored));
     free(text.at);
     return fault->code;

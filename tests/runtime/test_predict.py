@@ -323,7 +323,7 @@ def test_numbers_that_do_not_fit(numbers):
     values[1, 1] = -1e39
     done = predicted_from(*numbers, values, check=False)
     assert done.returncode == BAD_DATA
-    assert "example 1, element [1] is -1e+39, which does not fit in f32, the type of field 'x'" in done.stderr
+    assert done.stderr.endswith("example 1, element [1] is -1e+39, which does not fit in f32, the type of field 'x'\n")
 
 
 ARCHIVE = """data {
