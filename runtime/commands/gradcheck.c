@@ -306,6 +306,8 @@ static int check_all(Checker *c) {
     if (!wrong)
         printf("gradients agree with finite differences: %d tensor%s, errors up to %g allowed\n", right,
                right == 1 ? "" : "s", TOLERANCE);
+    else
+        mtc_note(&c->session->fault, "where the model has stop_gradient: differences see what it keeps from gradients");
     return wrong ? MTC_BAD_DATA : 0;
 }
 

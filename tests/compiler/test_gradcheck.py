@@ -122,6 +122,7 @@ def test_wrong_gradient(gradcheck):
     assert errors["h.weight"] > 0.4 and errors["h.bias"] > 0.4
     assert errors["logits.weight"] < 1e-6 and errors["logits.bias"] < 1e-6
     assert "'h.weight' at [" in complaint and "m.mt:9: h = dropout" in complaint and "'logits" not in complaint
+    assert complaint.endswith("where the model has stop_gradient: differences see what it keeps from gradients\n")
     assert "agree" not in table
 
 
