@@ -67,10 +67,13 @@ struct Barrier {
     int here = 0, turn = 0;
 };
 
+/* It waits while the barrier's turn is this one, and as many run: who ends may be the last that was waited for. */
 struct Fiber {
     jmp_buf at;
     ucontext_t start;
     std::vector<char> stack;
+    const Barrier *waits = nullptr;
+    int turn, running;
     bool ended = true;
 };
 
@@ -117,6 +120,20 @@ static void live() {
     }
 }
 
+static inline void wait(const Barrier &barrier) {
+    Fiber &self = block().fibers[threadIdx.x];
+    self.waits = &barrier;
+    self.turn = barrier.turn;
+    self.running = block().running;
+    yield();
+    self.waits = nullptr;
+}
+
+static inline bool may_go_on(const Fiber &fiber) {
+    return !fiber.ended &&
+           !(fiber.waits && fiber.waits->turn == fiber.turn && fiber.running == block().running);
+}
+
 /* `expected()`: how many have not ended. */
 template <class Expected> void meet(Barrier &barrier, Expected expected) {
     const int turn = barrier.turn;
@@ -128,13 +145,15 @@ template <class Expected> void meet(Barrier &barrier, Expected expected) {
             barrier.turn++;
             break;
         }
-        yield();
+        wait(barrier);
     }
     block().moves++;
 }
 
 static inline int lanes_left(unsigned mask) {
     const int warp = threadIdx.x / LANES * LANES;
+    if (block().running == block().threads && warp + LANES <= block().threads)
+        return __builtin_popcount(mask);
     int count = 0;
     for (int lane = 0; lane < LANES; lane++)
         count += (mask >> lane & 1) && warp + lane < block().threads && !block().fibers[warp + lane].ended;
@@ -170,7 +189,7 @@ static void run_block() {
     while (b.running) {
         const long moves = b.moves;
         for (int t = 0; t < b.threads; t++)
-            if (!b.fibers[t].ended)
+            if (may_go_on(b.fibers[t]))
                 resume(t);
         if (moves == b.moves) {
             fprintf(stderr, "on_host: threads wait at barriers that others never come to\n");
