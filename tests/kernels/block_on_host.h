@@ -15,6 +15,7 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -27,86 +28,113 @@ struct Index {
     int x, y;
 };
 static Index threadIdx, blockIdx;
-static char handed[THREADS][8];
 
 /* ---- fibers ---- */
-
-/* A context gives each its stack; from then on they go to and fro by jumps, which call no system as swapcontext() does. */
-static ucontext_t fiber[THREADS];
-static jmp_buf caller, left[THREADS];
-static std::vector<char> stack[THREADS];
-static bool begun[THREADS], ended[THREADS];
-
-static void leave(int self) {
-    if (!_setjmp(left[self]))
-        _longjmp(caller, 1);
-    threadIdx.x = self;
-}
-
-static void go_on(int self) {
-    if (_setjmp(caller))
-        return;
-    if (begun[self])
-        _longjmp(left[self], 1);
-    begun[self] = true;
-    setcontext(&fiber[self]);
-}
 
 /* Who comes waits until all have come. */
 struct Barrier {
     int all, here = 0, turn = 0;
 
-    void wait() {
-        const int self = threadIdx.x, own = turn;
-        if (++here == all) {
-            here = 0;
-            turn++;
-        }
-        while (turn == own)
-            leave(self);
-    }
+    void wait();
 };
-static Barrier of_block = {THREADS};
-static std::vector<Barrier> of_warp(WARPS, Barrier{LANES});
 
-template <class Work> void begin(Work *work, int self) {
-    threadIdx.x = self;
-    (*work)();
-    ended[self] = true;
-    leave(self);
+/* A context gives it its stack; from then on it goes to and fro by jumps, which call no system as swapcontext() does. */
+struct Fiber {
+    ucontext_t start;
+    jmp_buf left;
+    std::vector<char> stack;
+    const Barrier *waits; // until its turn is another one
+    int turn;
+    bool begun, ended;
+};
+static std::vector<Fiber> fibers;
+static jmp_buf caller;
+static int self; // the fiber that runs
+
+static void leave() {
+    if (!_setjmp(fibers[self].left))
+        _longjmp(caller, 1);
 }
 
-/* work() by all threads of a block. */
-template <class Work> void run_block(Work work) {
+static void go_on(int next) {
+    self = next;
+    threadIdx.x = next % THREADS;
+    if (_setjmp(caller))
+        return;
+    if (fibers[next].begun)
+        _longjmp(fibers[next].left, 1);
+    fibers[next].begun = true;
+    setcontext(&fibers[next].start);
+}
+
+void Barrier::wait() {
+    const int own = turn;
+    if (++here == all) {
+        here = 0;
+        turn++;
+        return;
+    }
+    fibers[self].waits = this;
+    fibers[self].turn = own;
+    leave();
+    fibers[self].waits = nullptr;
+}
+static std::vector<Barrier> of_block, of_warp;
+static std::vector<std::array<char, 8>> handed;
+
+static bool may_go_on(const Fiber &fiber) {
+    return !fiber.ended && !(fiber.waits && fiber.waits->turn == fiber.turn);
+}
+
+/* work() by as many fibers, in turns: the threads of whole blocks. */
+template <class Work> void run_fibers(int count, Work work) {
     static Work *given;
     given = &work;
-    void (*const enter)(int) = [](int self) { begin(given, self); };
-    for (int t = 0; t < THREADS; t++) {
-        stack[t].resize(1 << 16);
-        begun[t] = ended[t] = false;
-        getcontext(&fiber[t]);
-        fiber[t].uc_stack.ss_sp = stack[t].data();
-        fiber[t].uc_stack.ss_size = stack[t].size();
-        makecontext(&fiber[t], (void (*)())enter, 1, t);
+    void (*const live)() = [] {
+        (*given)();
+        fibers[self].ended = true;
+        leave();
+    };
+    fibers.resize(count);
+    handed.resize(count);
+    of_block.assign(count / THREADS, {THREADS});
+    of_warp.assign(count / LANES, {LANES});
+    for (Fiber &fiber : fibers) {
+        fiber.stack.resize(1 << 16);
+        fiber.waits = nullptr;
+        fiber.begun = fiber.ended = false;
+        getcontext(&fiber.start);
+        fiber.start.uc_stack.ss_sp = fiber.stack.data();
+        fiber.start.uc_stack.ss_size = fiber.stack.size();
+        makecontext(&fiber.start, live, 0);
     }
-    while (std::find(ended, ended + THREADS, false) != ended + THREADS)
-        for (int t = 0; t < THREADS; t++)
-            if (!ended[t])
+    for (bool all = false; !all;) {
+        all = true;
+        for (int t = 0; t < count; t++) {
+            all &= fibers[t].ended;
+            if (may_go_on(fibers[t]))
                 go_on(t);
+        }
+    }
+}
+
+/* By all threads of a block. */
+template <class Work> void run_block(Work work) {
+    run_fibers(THREADS, work);
 }
 
 /* ---- what kernels call ---- */
 
 static void __syncthreads() {
-    of_block.wait();
+    of_block[self / THREADS].wait();
 }
 static void __syncwarp(unsigned = ~0u) {
-    of_warp[threadIdx.x / LANES].wait();
+    of_warp[self / LANES].wait();
 }
 template <class T> static T __shfl_xor_sync(unsigned, T value, int distance) {
-    memcpy(handed[threadIdx.x], &value, sizeof value);
+    memcpy(handed[self].data(), &value, sizeof value);
     __syncwarp();
-    memcpy(&value, handed[threadIdx.x ^ distance], sizeof value);
+    memcpy(&value, handed[self ^ distance].data(), sizeof value);
     __syncwarp();
     return value;
 }

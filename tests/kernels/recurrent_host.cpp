@@ -1,50 +1,34 @@
-/* kernels_lib/cuda/recurrent_together.cuh on the host: a thread for each of a cluster's threads, memory in place of shared memory.
+/* kernels_lib/cuda/recurrent_together.cuh on the host: a fiber for each of a cluster's threads, memory in place of shared memory.
  * Prints, of each case, how far the blocks together are from a block that has all units, and whether those apart have the same bits. */
-#define __CUDACC__
-#define __host__
-#define __device__
 #define MTC_CUDA_TEAM_CUH
 #define MTC_CUDA_CLUSTER_CUH
-#include "shared.h"
+#include "block_on_host.h"
 
-#include <pthread.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <utility>
-#include <vector>
 
 struct float4 {
     float x, y, z, w;
 };
-struct Index {
-    int x;
-};
-static thread_local Index threadIdx;
-static thread_local int block;
 static int blocks;
 static char *memory[16];
-static pthread_barrier_t block_barrier[16], cluster_barrier;
+static Barrier of_cluster = {0};
 
-static void __syncthreads() {
-    pthread_barrier_wait(&block_barrier[block]);
+static int block() {
+    return self / THREADS;
 }
 static void arrive_at_cluster() {
-    pthread_barrier_wait(&cluster_barrier);
+    of_cluster.wait();
 }
 static void await_cluster() {
 }
 static int block_of_cluster() {
-    return block;
+    return block();
 }
 static int blocks_of_cluster() {
     return blocks;
 }
 template <class T> T *in_block(T *shared, int other) {
-    return (T *)(memory[other] + ((char *)shared - memory[block]));
+    return (T *)(memory[other] + ((char *)shared - memory[block()]));
 }
 
 /* A phase ends when it was expected and as many bytes came. */
@@ -52,37 +36,27 @@ struct Mailbox {
     int missing;
     short expected, phase;
 };
-static pthread_mutex_t postman = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t delivered[16]; // to a block
-
 static void open_mailbox(Mailbox *box) {
     *box = {};
 }
-static void count_mail(Mailbox *box, int bytes, int expected, int owner) {
+static void count_mail(Mailbox *box, int bytes, int expected) {
     box->missing += bytes;
     box->expected += expected;
     if (box->expected && !box->missing) {
         box->expected = 0;
         box->phase ^= 1;
-        pthread_cond_broadcast(&delivered[owner]);
     }
 }
 static void expect_mail(Mailbox *box, int bytes) {
-    pthread_mutex_lock(&postman);
-    count_mail(box, bytes, 1, block);
-    pthread_mutex_unlock(&postman);
+    count_mail(box, bytes, 1);
 }
 static void await_mail(Mailbox *box, int phase) {
-    pthread_mutex_lock(&postman);
     while (box->phase == phase)
-        pthread_cond_wait(&delivered[block], &postman);
-    pthread_mutex_unlock(&postman);
+        leave();
 }
 template <class T> void mail(float *to, T value, Mailbox *box, int other) {
-    pthread_mutex_lock(&postman);
     memcpy(in_block(to, other), &value, sizeof value);
-    count_mail(in_block(box, other), -(int)sizeof value, 0, other);
-    pthread_mutex_unlock(&postman);
+    count_mail(in_block(box, other), -(int)sizeof value, 0);
 }
 static float sigmoid(float x) {
     return 1 / (1 + expf(-x));
@@ -125,50 +99,29 @@ template <class Shape> struct Data {
     }
 };
 
-template <class Shape> struct Worker {
-    Data<Shape> *data;
-    int rank, thread;
-
-    void work(int tile) const {
-        Data<Shape> &d = *data;
-        recur<Shape>(d.x.data(), d.u.data(), d.bias.data(), d.start.data(), d.length.data(), d.out.data(),
-                     d.kept.data(), tile, memory[rank]);
-        arrive_at_cluster(); // the end of a launch
-        recur_grad<Shape>(d.kept.data(), d.ut.data(), d.out.data(), d.start.data(), d.length.data(), d.dy.data(),
-                          d.gates.data(), d.d_start.data(), tile, memory[rank]);
-        arrive_at_cluster();
-    }
-    static void *run(void *self) {
-        const Worker &w = *(Worker *)self;
-        threadIdx.x = w.thread;
-        block = w.rank;
-        for (int tile = 0; tile < recur_tiles<Shape>(); tile += blocks)
-            w.work(tile + w.rank);
-        return nullptr;
-    }
-};
+template <class Shape> void work(Data<Shape> &d, int tile) {
+    recur<Shape>(d.x.data(), d.u.data(), d.bias.data(), d.start.data(), d.length.data(), d.out.data(), d.kept.data(),
+                 tile, memory[block()]);
+    arrive_at_cluster(); // the end of a launch
+    recur_grad<Shape>(d.kept.data(), d.ut.data(), d.out.data(), d.start.data(), d.length.data(), d.dy.data(),
+                      d.gates.data(), d.d_start.data(), tile, memory[block()]);
+    arrive_at_cluster();
+}
 
 /* One cluster takes all tiles. Beyond its shared memory nothing is written. */
 template <class Shape> void launch(Data<Shape> &data, int together) {
     constexpr size_t all = PLANNED_SHARED + 1024;
     const size_t bytes = (size_t)std::max(recur_shared<Shape>(), recur_grad_shared<Shape>());
     blocks = together;
-    std::vector<Worker<Shape>> workers;
-    std::vector<pthread_t> threads(blocks * THREADS);
-    pthread_barrier_init(&cluster_barrier, nullptr, blocks * THREADS);
+    of_cluster = {blocks * THREADS};
     for (int b = 0; b < blocks; b++) {
-        pthread_barrier_init(&block_barrier[b], nullptr, THREADS);
-        pthread_cond_init(&delivered[b], nullptr);
         memory[b] = (char *)aligned_alloc(1024, all);
         memset(memory[b], 0xff, all);
-        for (int t = 0; t < THREADS; t++)
-            workers.push_back({&data, b, t});
     }
-    for (size_t k = 0; k < threads.size(); k++)
-        if (pthread_create(&threads[k], nullptr, Worker<Shape>::run, &workers[k]))
-            exit(2);
-    for (pthread_t thread : threads)
-        pthread_join(thread, nullptr);
+    run_fibers(blocks * THREADS, [&] {
+        for (int tile = 0; tile < recur_tiles<Shape>(); tile += blocks)
+            work(data, tile + block());
+    });
     for (int b = 0; b < blocks; b++) {
         for (size_t k = bytes; k < all; k++)
             if (memory[b][k] != (char)0xff)
