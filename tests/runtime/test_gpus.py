@@ -1,5 +1,6 @@
 """What programs of GPUs do with several processes, on a device that is not there: one whose memory the host does not see."""
 
+import filecmp
 import os
 import re
 import signal
@@ -12,15 +13,15 @@ import pytest
 from conftest import ROOT, Program
 from runtime_library import build_program
 from test_ranks import children, runs
-from test_shards import MODELS, folder  # noqa: F401: a fixture
+from test_shards import IN_TURNS, MODELS, folder  # noqa: F401: a fixture
 from test_sockets import RANK_LOST, STEPS, begun, ended, torchrun
 
 pytestmark = pytest.mark.quick
 USAGE, UNAVAILABLE = 64, 69
 
 
-def build_apart(mtc, place, name, *flags, model="updates"):
-    (place / "m.mt").write_text(MODELS[model])
+def build_apart(mtc, place, name, *flags, model=MODELS["updates"]):
+    (place / "m.mt").write_text(model)
     source = mtc(place / "m.mt", "--target", "cpu", "--emit=c", "--shards", 4).stdout
     peers = "const char *add_peers(const MtcPeers *, size_t, size_t);\nconst char *train_peers(const MtcRun *, const MtcPeers *, int64_t);\n"
     source = source.replace('.target = "cpu"', '.target = "cuda"').replace("const MtcModel mtc_model = {", peers + "const MtcModel mtc_model = {")
@@ -103,7 +104,7 @@ def stub(tmp_path_factory):
 
 
 def test_sums_in_the_midst_of_a_step_go_the_same_ways(mtc, tmp_path_factory, stub, folder):  # noqa: F811
-    program = Program(build_apart(mtc, tmp_path_factory.mktemp("whole"), "whole", model="whole statistics"))
+    program = Program(build_apart(mtc, tmp_path_factory.mktemp("whole"), "whole", model=MODELS["whole statistics"]))
     saved = []
     for count, ways in (1, ["host"]), (2, ["host", "nccl", "peers"]), (4, ["host", "nccl"]):
         for way in ways:
@@ -122,6 +123,17 @@ def test_nccl_adds_up_to_the_same_bytes(apart, stub, folder):  # noqa: F811
         assert job.returncode == 0 and "error" not in told, told
     assert (folder / "w1").read_bytes() == (folder / "w2").read_bytes() == (folder / "w4").read_bytes()
     assert not [path for path in folder.iterdir() if re.fullmatch(r"\d-\d-\d+", path.name)]
+
+
+def test_sums_that_the_room_cannot_hold_go_in_turns(mtc, tmp_path_factory, stub, folder):  # noqa: F811
+    """Of two ranks each gives the other half of the sums, through room of 64 MiB."""
+    program = Program(build_apart(mtc, tmp_path_factory.mktemp("turns"), "turns", model=IN_TURNS))
+    for count in 1, 2:
+        job = started(program, folder, "--gpus", count, "--sums", "nccl", "--limit-steps", 2, "--save", f"w{count}", **stub, STUB=str(folder))
+        _, told = job.communicate(timeout=120)
+        assert job.returncode == 0 and "error" not in told, told
+    saved = [folder / f"w{count}" for count in (1, 2)]
+    assert saved[0].stat().st_size > 128 << 20 and filecmp.cmp(*saved, shallow=False)
 
 
 @pytest.mark.parametrize("more, patience, code, messages", [

@@ -15,6 +15,7 @@ from fake_data import unpack
 from gpus_here import nccl_found, nccl_settings, visible_gpus
 from test_checkpoint import load_tool
 from test_ranks import children, runs
+from test_shards import IN_TURNS, folder  # noqa: F401: a fixture
 from test_sockets import RANK_LOST, UNAVAILABLE, digits, letters
 
 pytestmark = pytest.mark.gpu
@@ -129,6 +130,15 @@ def test_sums_beside_the_backward_pass(compile_model, mtc, tmp_path, name, make,
     expected = trained(program, 1, tmp_path, 50)
     for _ in range(3):
         assert trained(program, COUNTS[-1], tmp_path, 50, sums="peers") == expected
+
+
+@needs_two
+@needs_nccl
+def test_sums_that_the_room_cannot_hold_go_in_turns(compile_model, folder):  # noqa: F811
+    """By NCCL, half of 144 MB through room of 64 MiB."""
+    program = compile_model(IN_TURNS, "--shards", 2, target="cuda")
+    expected = trained(program, 1, folder, 4)
+    assert trained(program, 2, folder, 4, sums="nccl") == trained(program, 2, folder, 4, sums="peers") == expected
 
 
 @needs_two

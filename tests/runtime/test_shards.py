@@ -49,6 +49,8 @@ MODELS = {
                              "  g = conv2d(image, 4, 3, bias = false)\n  h = concat([flatten(v), flatten(batch_norm(n * g, sync = true, momentum = 0.3))])"),
     "lookup": text("  h = flatten(image) * gather(weight([5, 192]), label)"),
 }
+# 144 MB of gradients
+IN_TURNS = text("  h = linear(linear(flatten(image), 6000), 6000, bias = false)", train="optimizer = sgd(0.01)")
 
 
 @pytest.fixture
