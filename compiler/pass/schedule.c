@@ -185,16 +185,35 @@ static void make_phases(Program *program) {
     }
 }
 
+/* One of so many taps of a window is no zero: tensor cores leave those of a spread image out. */
+static int taps_for_each(const Kernel *kernel) {
+    const bool leaves_out = kernel->tile.warps_m && kernel->a.kind == OPERAND_WINDOW;
+    const Sweep *sweep = leaves_out ? kernel->a.view->attr.sweep : NULL;
+    return sweep ? (int)(sweep[0].spread * sweep[1].spread) : 1;
+}
+
+/* What a multiprocessor has at a time of a loop's blocks: some wait for memory while others work. What of a product's tile is waiting, its
+ * cost says. */
+static int done_at_once(const Kernel *kernel, const Machine *machine) {
+    return kernel->cls == KERNEL_LOOP ? machine->resident : taps_for_each(kernel);
+}
+
+static double seconds_of_blocks(const Kernel *kernel, const Machine *machine) {
+    double all = kernel_seconds(kernel, machine) / done_at_once(kernel, machine),
+           one = kernel->cls == KERNEL_LOOP ? kernel_tile_seconds(kernel, machine) : 0;
+    return all > one ? all : one;
+}
+
 /* As long as its longest kernel, or as all tiles dealt to the blocks, or as its arithmetic and traffic. */
 static double phase_seconds(const Phase *phase, const Machine *machine) {
     double longest = 0, dealt = 0, traffic = 0, arithmetic = 0;
     for (int i = 0; i < phase->kernels.count; i++) {
         const Kernel *kernel = phase->kernels.at[i];
-        double own = kernel_seconds(kernel, machine);
+        double own = seconds_of_blocks(kernel, machine);
         longest = own > longest ? own : longest;
-        dealt += kernel_dealt_seconds(kernel, machine);
+        dealt += kernel_dealt_seconds(kernel, machine) / done_at_once(kernel, machine);
         traffic += kernel->bytes / machine->bandwidth;
-        arithmetic += kernel_arithmetic(kernel, machine);
+        arithmetic += kernel_arithmetic(kernel, machine) / taps_for_each(kernel);
     }
     double floor = traffic > arithmetic ? traffic : arithmetic, latency = longest > dealt ? longest : dealt;
     return latency > floor ? latency : floor;
