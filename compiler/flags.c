@@ -68,8 +68,8 @@ const Flag flags[] = {
           "GPUs to compile for: native, or a list such as sm_80,sm_90 [the GPU that is present, else a portable list]"),
     VALUE("--link", 0, "LIST", FLAG_STRING, link, TARGET_FLAGS,
           "with --emit=scaling: what joins GPUs, host=N of a host, inside=GB/S and between=GB/S, inside_us=N and "
-          "between_us=N of an exchange "
-          "[host=8,inside=300,inside_us=10.4,between=50,between_us=20]"),
+          "between_us=N of an exchange, meeting_us=N of GPUs in each other's memory "
+          "[host=8,inside=300,inside_us=10.4,meeting_us=2.3,between=50,between_us=20]"),
     CHOICE("--real", "f32|f64", real, REAL_F32, TARGET_FLAGS,
            "floating-point type of the cpu target, for gradient checks"),
     NUMBER("--jobs", 'j', "N", jobs, 1024, TARGET_FLAGS, "threads of nvcc [one per processor]"),

@@ -1,13 +1,17 @@
 /* A step of N GPUs is the work of their shards, then the sums, then the update, one after the other: time adds up.
  *
  * Sums go as runtime/ranks/ranks.c sends them: in turn n, GPUs whose numbers differ in bit n exchange halves, B / 2, B / 4, ... of the B
- * bytes, add them, and the pieces go the same way back. An exchange of b bytes takes latency + b / bandwidth of the link. */
+ * bytes, add them, and the pieces go the same way back. An exchange of b bytes takes latency + b / bandwidth of the link. Up to eight GPUs
+ * of a host that reach each other's memory meet instead, as kernels_lib/cuda/peers.cuh has it: once, where each sends all it has to all
+ * others, or twice, and each reads and writes its part of all. */
 #include "scaling.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { MOST_GPUS = 1024 };
+/* MTC_MAX_PEERS and MTC_MAIL_BYTES of runtime/mtc.h. */
+enum { MOST_PEERS = 8, MAIL_BYTES = 512 << 10 };
 
 /* ---- links ---- */
 
@@ -25,12 +29,13 @@ static const LinkRow link_fields[LINK_FIELDS] = {
     [LINK_HOST] = {"host", 8, 1, 65536, true},
     [LINK_INSIDE] = {"inside", 300, 0.001, 1e5, false},
     [LINK_INSIDE_US] = {"inside_us", 10.4, 0.001, 1e5, false},
+    [LINK_MEETING_US] = {"meeting_us", 2.3, 0.001, 1e5, false},
     [LINK_BETWEEN] = {"between", 50, 0.001, 1e5, false},
     [LINK_BETWEEN_US] = {"between_us", 20, 0.001, 1e5, false},
 };
 
-static const char *const link_syntax =
-    "it takes host=GPUS, inside=GB/S, inside_us=N, between=GB/S and between_us=N, with commas between them";
+static const char *const link_syntax = "it takes host=GPUS, inside=GB/S, inside_us=N, meeting_us=N, between=GB/S and "
+                                       "between_us=N, with commas between them";
 
 static int link_named(Diag *diag, const char *name) {
     const char *names[LINK_FIELDS];
@@ -87,6 +92,7 @@ typedef struct Scaling {
     double shard, update; /* seconds */
     double sums;          /* bytes */
     double memory;        /* bytes a second */
+    bool flat;            /* sums go piece by piece to whose they are */
     int shards;           /* of the batch; 1: it grows with the GPUs */
 } Scaling;
 
@@ -117,6 +123,19 @@ static Moving tree_sums(const Scaling *s, int gpus) {
     return all;
 }
 
+/* 2, 4 or 8 of one host, which reach each other's memory. */
+static bool are_peers(const Scaling *s, int gpus) {
+    return gpus > 1 && gpus <= MOST_PEERS && gpus <= s->links->at[LINK_HOST] && !s->flat;
+}
+
+/* Each sends all that it has to all others; or reads from all the part that is its own, and writes it into the memory of all. */
+static Moving peer_sums(const Scaling *s, int gpus) {
+    const double *at = s->links->at, meeting = 1e-6 * at[LINK_MEETING_US];
+    const bool mail = s->sums <= MAIL_BYTES;
+    const double moved = s->sums * (gpus - 1) * (mail ? 1 : 2.0 / gpus);
+    return (Moving){(mail ? 1 : 2) * meeting + moved / (1e9 * at[LINK_INSIDE]), moved};
+}
+
 /* A ring of all GPUs, of which each host enters and leaves by all of its ports at once; each turn takes as long as its slowest link. */
 static double ring_seconds(const Scaling *s, int gpus) {
     const double *at = s->links->at;
@@ -127,10 +146,10 @@ static double ring_seconds(const Scaling *s, int gpus) {
     return 2 * (gpus - 1) * turn;
 }
 
-/* Shards of one GPU are added up in its memory: a copy, or a sum. */
+/* Shards of one GPU come together two by two as they are computed; then these are added up in its memory: a copy, or a sum. */
 static double work_seconds(const Scaling *s, int gpus) {
-    const int own = s->shards > 1 ? s->shards / gpus : 1;
-    return own * s->shard + (own - 1) * 5 * s->sums / s->memory + s->update;
+    const int own = s->shards > 1 ? s->shards / gpus : 1, pairs = (own + 1) / 2;
+    return own * s->shard + (pairs - 1) * 5 * s->sums / s->memory + s->update;
 }
 
 /* ---- the table ---- */
@@ -148,7 +167,7 @@ static const char *size_text(Arena *arena, double bytes) {
 }
 
 static void print_row(const Scaling *s, int gpus, double examples, Text *out) {
-    const Moving tree = tree_sums(s, gpus);
+    const Moving tree = are_peers(s, gpus) ? peer_sums(s, gpus) : tree_sums(s, gpus);
     const double alone = work_seconds(s, 1), work = work_seconds(s, gpus), step = work + tree.seconds;
     text_printf(out, "  %5d %6.0f %10.0f %11s %11s %11s %11s %11s %13.1f %10.1f%%\n", gpus,
                 ceil(gpus / s->links->at[LINK_HOST]), examples, seconds_text(out->arena, work),
@@ -169,6 +188,9 @@ static void print_links(const Links *links, Text *out) {
         out, "  inside a host: %.0f GPUs, %g GB/s each way, %g us an exchange (%s)\n", at[LINK_HOST], at[LINK_INSIDE],
         at[LINK_INSIDE_US],
         origin_of(links, LINK_INSIDE, LINK_INSIDE_US, "fitted to an all-reduce of two H200s over NVLink, within 6%"));
+    text_printf(out, "  in each other's memory, up to %d GPUs of a host: %g us a meeting (%s)\n", MOST_PEERS,
+                at[LINK_MEETING_US],
+                links->given[LINK_MEETING_US] ? "as --link says" : "by a step of mnist.mt on two H200s");
     text_printf(out, "  between hosts: %g GB/s each way for each GPU, %g us an exchange (%s)\n", at[LINK_BETWEEN],
                 at[LINK_BETWEEN_US],
                 origin_of(links, LINK_BETWEEN, LINK_BETWEEN_US, "assumed: a port of 400 Gb/s for each GPU"));
@@ -187,6 +209,7 @@ void scaling_print(const Plan *plan, const Links *links, Text *out) {
                        .update = step_seconds(plan_program(plan, module->update)),
                        .sums = (double)(sums.end - sums.begin),
                        .memory = machine->bandwidth,
+                       .flat = plan->flat.bytes > 0,
                        .shards = module->shards};
     text_printf(out, "%s: a training step on several GPUs, planned for %s (sm_%d); all of it is estimated\n",
                 module->name, machine->name, machine->number);

@@ -11,6 +11,7 @@ typedef enum LinkField {
     LINK_HOST,       /* GPUs of a host */
     LINK_INSIDE,     /* GB/s each way between two of them */
     LINK_INSIDE_US,  /* microseconds of an exchange beside its bytes */
+    LINK_MEETING_US, /* of a meeting of GPUs that reach each other's memory */
     LINK_BETWEEN,    /* GB/s each way that each GPU has to other hosts */
     LINK_BETWEEN_US, /* as above */
     LINK_FIELDS

@@ -39,19 +39,30 @@ def table(text):
 
 def test_time_adds_up(mtc, model):
     """4 MB of gradients; 2 GPUs in a host, so that the second of three turns and the third leave it."""
-    rows = table(mtc(model, "--emit=scaling", "--arch", "sm_90", "--link", "host=2,inside=100,inside_us=10,between=10,between_us=50").stdout)
+    rows = table(mtc(model, "--emit=scaling", "--arch", "sm_90", "--link", "host=2,inside=100,inside_us=10,meeting_us=10,between=10,between_us=50").stdout)
     assert list(rows) == [2**k for k in range(11)]
     work, size, memory = rows[1][2], 4e6, 4.8e12
     for gpus, (hosts, examples, own, sums, step, sent, ring, rate, efficiency) in rows.items():
         turns = range(round(math.log2(gpus)))
         exchange = sum(2 * ((10e-6, 50e-6)[n > 0] + size / 2 ** (n + 1) / (100e9, 10e9)[n > 0]) for n in turns)
-        least = sum(3 * size / 2 ** (n + 1) / memory for n in turns)
+        least = sum(3 * size / 2 ** (n + 1) / memory for n in turns) if gpus > 2 else 0  # two, in each other's memory, add what they read
         assert hosts == math.ceil(gpus / 2) and examples == 64 * gpus and own == work
         assert exchange + least <= sums * 1.005 and sums <= (exchange + 2 * least) * 1.01 + 1e-7  # memory as programs reach it
         assert step == pytest.approx(own + sums, rel=0.02) and sent == pytest.approx(2 * size * (1 - 1 / gpus), rel=0.01)
         assert rate == pytest.approx(examples / step, rel=0.02) and efficiency == pytest.approx(100 * work / step, rel=0.02, abs=0.06)
         slow = (10e-6 + size / gpus / 100e9) if gpus <= 2 else (50e-6 + size / gpus / 20e9)
         assert ring == pytest.approx(2 * (gpus - 1) * slow, rel=0.01, abs=1e-7)
+
+
+def test_small_sums_meet_once(mtc, model):
+    """In each other's memory each GPU sends all to all; large ones meet twice, and move their parts to and fro."""
+    for width, meetings, moved in (100, 1, lambda gpus: gpus - 1), (1000, 2, lambda gpus: 2 * (1 - 1 / gpus)):
+        model.write_text(WIDE.replace("linear(x, 1000,", f"linear(x, {width},").replace("y : f32[1000]", f"y : f32[{width}]"))
+        rows = table(mtc(model, "--emit=scaling", "--arch", "sm_90", "--link", "inside=100,meeting_us=20").stdout)
+        for gpus in 2, 4, 8:
+            sent = 4000 * width * moved(gpus)
+            assert rows[gpus][5] == pytest.approx(sent, rel=0.01) and rows[gpus][3] == pytest.approx(meetings * 20e-6 + sent / 100e9, rel=0.01)
+        assert rows[16][3] > rows[8][3]
 
 
 def test_a_batch_in_shards_stays(mtc, model):
