@@ -1,5 +1,6 @@
 #include "emit/kernel/table.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 
 /* ---- rows ---- */
@@ -367,10 +368,27 @@ static void write_arguments(const RowTable *table, const Fold *fold, const Param
     write_list(out, "", calls, fold->times, ",");
 }
 
-/* "h_0 ... h_11"; "h_0" where both are of that one. */
-static const char *about_rows(Arena *arena, const TableRow *first, const TableRow *last) {
-    return text_same(first->about, last->about) ? first->about
-                                                : arena_printf(arena, "%s ... %s", first->about, last->about);
+/* The number that two names differ in, each in digits; false: that is not all. */
+static bool differ_in_a_number(const char *a, const char *b, int *same, int *from, int *to) {
+    *same = 0;
+    while (a[*same] && a[*same] == b[*same])
+        ++*same;
+    while (*same && isdigit((unsigned char)a[*same - 1]))
+        --*same;
+    *from = (int)strspn(a + *same, "0123456789");
+    *to = (int)strspn(b + *same, "0123456789");
+    return *from && *to && text_same(a + *same + *from, b + *same + *to);
+}
+
+/* Of `count` rows: "h_{0..11}_ln_1" of h_0_ln_1 to h_11_ln_1, a number apart each; "h_0 ... h_end" of others; "h_0" where all are of that one. */
+static const char *about_rows(Arena *arena, const TableRow *first, const TableRow *last, int count) {
+    const char *a = first->about, *b = last->about;
+    int same, from, to;
+    if (text_same(a, b))
+        return a;
+    if (!differ_in_a_number(a, b, &same, &from, &to) || abs(atoi(b + same) - atoi(a + same)) != count - 1)
+        return arena_printf(arena, "%s ... %s", a, b);
+    return arena_printf(arena, "%.*s{%.*s..%.*s}%s", same, a, from, a + same, to, b + same, a + same + from);
 }
 
 /* "#define ROWS(i, j)" */
@@ -404,7 +422,7 @@ static void write_fold(const RowTable *table, const Fold *fold, Writer *out) {
     const Wording w = {table, fold, parameters_of(table, fold)};
     const TableRow *first = &table->rows.at[fold->first], *last = first + fold->period * fold->times - 1;
     if (first->about)
-        write_remark(out, "%s", about_rows(table->arena, first, last));
+        write_remark(out, "%s", about_rows(table->arena, first, last, fold->period * fold->times));
     write_macro(table, &w, out);
     write_arguments(table, fold, &w.parameters, out);
     write_line(out, "#undef ROWS");
@@ -499,7 +517,7 @@ static RunText run_text(const RowTable *table, const Fold *fold, int row) {
     const Fold self = {row, 0, 1}; /* numbers that go on to themselves */
     RunText run = {.items = {integer(arena, row), integer(arena, fold->period), integer(arena, fold->times),
                              numbers_of(table, alone ? &self : fold, row, false)},
-                   .about = about_rows(arena, first, last),
+                   .about = about_rows(arena, first, last, fold->times),
                    .count = alone ? 4 : 5};
     if (!alone)
         run.items[4] = numbers_of(table, fold, row, true);
