@@ -354,13 +354,9 @@ static __device__ void update_qkv_bias(const Tensors &t, int tile, char *shared,
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-// phase 1 of 7: 1 tile, launched 2 times
 using train_1_launch = Phase<tokens_reshape_tensors, tokens_reshape, tokens_reshape_tiles, 0>;
-// phase 2 of 7: 24 tiles, launched 2 times
 using train_2_launch = Phase<qkv_tensors, qkv, qkv_tiles, qkv_shared_bytes>;
-// phase 3 of 7
 using train_3_launch = Phase<Tensors, mixed, mixed_tiles, mixed_shared_bytes>;
-// phase 4 of 7: 1 tile
 using train_4_launch = Phase<Tensors, logits, logits_tiles, logits_shared_bytes>;
 
 // phase 5 of 7: 12 tiles
@@ -378,7 +374,6 @@ constexpr int train_5_shared_bytes =
     std::max({d_qkv_dots_shared_bytes, d_logits_weight_shared_bytes, report_loss_shared_bytes});
 using train_5_launch = Phase<Tensors, train_5, train_5_tiles, train_5_shared_bytes>;
 
-// phase 6 of 7
 using train_6_launch = Phase<Tensors, d_qkv, d_qkv_tiles, d_qkv_shared_bytes>;
 
 // phase 7 of 7: 5 tiles
@@ -508,9 +503,7 @@ static __device__ void eval_logits_to_prediction(const Tensors &t, const Batch &
         t.eval_prediction[i * LOGITS + j] = exp(logits[j] - logits_max) * (1.0f / logits_sum);
 }
 
-// phase 3 of 5
 using eval_3_launch = Phase<Tensors, eval_mixed, eval_mixed_tiles, eval_mixed_shared_bytes>;
-// phase 4 of 5: 1 tile
 using eval_4_launch =
     Phase<Tensors, eval_logits_to_prediction, eval_logits_to_prediction_tiles, eval_logits_to_prediction_shared_bytes>;
 

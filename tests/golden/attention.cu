@@ -238,15 +238,10 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-// phase 1 of 6: 1 tile
 using train_1_launch = Phase<Tensors, a, a_tiles, 0, 0>;
-// phase 2 of 6: 4 tiles
 using train_2_launch = Phase<Tensors, a_times_a, a_times_a_tiles, 0, 0>;
-// phase 3 of 6: 2 tiles
 using train_3_launch = Phase<Tensors, s, s_tiles, s_shared_bytes, 0>;
-// phase 4 of 6: 4 tiles
 using train_4_launch = Phase<Tensors, s_times_a, s_times_a_tiles, 0, 0>;
-// phase 5 of 6: 1 tile
 using train_5_launch = Phase<Tensors, y_to_d_y, y_to_d_y_tiles, y_to_d_y_shared_bytes>;
 
 // phase 6 of 6: 2 tiles
@@ -450,18 +445,12 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, in
         batch.reports[REPORT_LOSS] = loss_part_sum;
 }
 
-// phase 1 of 6: 1 tile
 using eval_1_launch = Phase<Tensors, eval_a, eval_a_tiles, 0>;
-// phase 2 of 6: 4 tiles
 using eval_2_launch = Phase<Tensors, eval_a_times_a, eval_a_times_a_tiles, eval_a_times_a_shared_bytes>;
-// phase 3 of 6: 2 tiles
 using eval_3_launch = Phase<Tensors, eval_s, eval_s_tiles, eval_s_shared_bytes>;
-// phase 4 of 6: 4 tiles
 using eval_4_launch = Phase<Tensors, eval_s_times_a, eval_s_times_a_tiles, eval_s_times_a_shared_bytes>;
-// phase 5 of 6: 1 tile
 using eval_5_launch =
     Phase<Tensors, eval_y_to_prediction, eval_y_to_prediction_tiles, eval_y_to_prediction_shared_bytes>;
-// phase 6 of 6: 1 tile
 using eval_6_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 
 using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch, eval_3_launch, eval_4_launch, eval_5_launch,

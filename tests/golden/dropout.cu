@@ -307,10 +307,8 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, in
         batch.reports[REPORT_LOSS] = loss_part_sum;
 }
 
-// phase 1 of 2: 1 tile
 using eval_1_launch =
     Phase<Tensors, eval_y_to_prediction, eval_y_to_prediction_tiles, eval_y_to_prediction_shared_bytes>;
-// phase 2 of 2: 1 tile
 using eval_2_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 
 using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch>;

@@ -360,13 +360,9 @@ static __device__ void update_table(const Tensors &t, const Batch &, int tile, c
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-// phase 1 of 6: 1,024 tiles
 using train_1_launch = Phase<Tensors, x, x_tiles, 0>;
-// phase 1 of 6, beside: 32 tiles
 using train_1_beside_1_launch = Beside<Tensors, tokens, tokens_tiles, 0>;
-// phase 2 of 6: 320 tiles, launched 2 times
 using train_2_launch = Phase<scores_tensors, scores, scores_tiles, scores_shared_bytes>;
-// phase 3 of 6: 1,024 tiles
 using train_3_launch = Phase<Tensors, d_scores, d_scores_tiles, d_scores_shared_bytes>;
 
 // phase 4 of 6: 480 tiles
@@ -401,7 +397,6 @@ constexpr int train_5_shared_bytes =
     std::max({update_x_shared_bytes, to_d_table_2_shared_bytes, gather_grad_2_shared_bytes, report_loss_shared_bytes});
 using train_5_launch = Phase<Tensors, train_5, train_5_tiles, train_5_shared_bytes>;
 
-// phase 6 of 6: 17 tiles
 using train_6_launch = Phase<Tensors, update_table, update_table_tiles, 0>;
 
 using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_1_beside_1_launch, train_2_launch, train_3_launch,
@@ -520,9 +515,7 @@ static __device__ void eval_prediction(const Tensors &t, const Batch &batch, int
             exp(t.eval_scores_matmul[i * SCORES_COLUMNS + j] - scores_max) * (1.0f / scores_sum);
 }
 
-// phase 1 of 5: 1,024 tiles
 using eval_1_launch = Phase<Tensors, eval_x, eval_x_tiles, 0>;
-// phase 3 of 5: 1,024 tiles
 using eval_3_launch = Phase<Tensors, eval_prediction, eval_prediction_tiles, eval_prediction_shared_bytes>;
 
 // phase 4 of 5: 32 tiles
@@ -625,7 +618,6 @@ static __device__ void decode_1(const Tensors &t, const Batch &batch, int tile, 
 }
 using decode_1_launch = Phase<Tensors, decode_1, decode_scores_tiles, decode_1_bytes>;
 
-// phase 2 of 2: 1 tile
 using decode_2_launch =
     Phase<Tensors, decode_output_prediction, decode_output_prediction_tiles, decode_output_prediction_shared_bytes>;
 

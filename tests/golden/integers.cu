@@ -100,7 +100,6 @@ static __device__ void report_loss(const Tensors &, const Batch &batch, int tile
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-// phase 1 of 1: 1 tile
 using train_1_launch = Phase<Tensors, report_loss, report_loss_tiles, 0, 0>;
 
 using Train = Step<Tensors, BATCH, REPORTS, train_1_launch>;
@@ -339,20 +338,13 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, in
         batch.reports[REPORT_LOSS] = loss_part_sum;
 }
 
-// phase 1 of 7: 512 tiles
 using eval_1_launch = Phase<Tensors, eval_to_h, eval_to_h_tiles, 0>;
-// phase 2 of 7: 64 tiles
 using eval_2_launch = Phase<Tensors, eval_h, eval_h_tiles, eval_h_shared_bytes>;
-// phase 3 of 7: 64 tiles
 using eval_3_launch = Phase<Tensors, eval_sum, eval_sum_tiles, eval_sum_shared_bytes>;
-// phase 4 of 7: 1,024 tiles
 using eval_4_launch = Phase<Tensors, eval_to_scores, eval_to_scores_tiles, 0>;
-// phase 5 of 7: 1 tile
 using eval_5_launch = Phase<Tensors, eval_scores, eval_scores_tiles, eval_scores_shared_bytes>;
-// phase 6 of 7: 8 tiles
 using eval_6_launch = Phase<Tensors, eval_loss_part_to_prediction, eval_loss_part_to_prediction_tiles,
                             eval_loss_part_to_prediction_shared_bytes>;
-// phase 7 of 7: 1 tile
 using eval_7_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 
 using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch, eval_3_launch, eval_4_launch, eval_5_launch,
@@ -496,13 +488,9 @@ static __device__ void watch_1(const Tensors &t, const Batch &batch, int tile, c
 constexpr int watch_1_tiles = 2 * watch_show_watch_tiles + watch_h_weight_tiles + watch_sum_weight_tiles;
 using watch_1_launch = Phase<Tensors, watch_1, watch_1_tiles, 0>;
 
-// phase 2 of 4: 128 tiles
 using watch_2_launch = Phase<Tensors, watch_h, watch_h_tiles, watch_h_shared_bytes>;
-// phase 3 of 4: 1,024 tiles
 using watch_3_launch = Phase<Tensors, watch_show_watch_2, watch_show_watch_2_tiles, 0>;
-// phase 3 of 4, beside: 128 tiles
 using watch_3_beside_1_launch = Beside<Tensors, watch_sum, watch_sum_tiles, watch_sum_shared_bytes>;
-// phase 4 of 4: 1,024 tiles
 using watch_4_launch = Phase<Tensors, watch_show_watch_3, watch_show_watch_3_tiles, 0>;
 
 using Watch = Step<Tensors, BATCH, REPORTS, watch_1_launch, watch_2_launch, watch_3_launch, watch_3_beside_1_launch,

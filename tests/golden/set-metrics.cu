@@ -150,7 +150,6 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-// phase 1 of 2: 1 tile
 using train_1_launch = Phase<Tensors, y_to_d_y, y_to_d_y_tiles, y_to_d_y_shared_bytes>;
 
 // phase 2 of 2: 2 tiles
@@ -274,7 +273,6 @@ static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, ch
 constexpr int eval_1_tiles = eval_keep_eval_tiles + eval_keep_y_tiles;
 using eval_1_launch = Phase<Tensors, eval_1, eval_1_tiles, eval_keep_y_shared_bytes>;
 
-// phase 2 of 2: 1 tile
 using eval_2_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 
 using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch>;

@@ -374,9 +374,7 @@ static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, c
 constexpr int train_1_tiles = to_h_tiles + to_h_2_tiles;
 using train_1_launch = Phase<Tensors, train_1, train_1_tiles, to_h_shared_bytes>;
 
-// phase 2 of 5: 1 tile
 using train_2_launch = Phase<Tensors, h, h_tiles, h_shared_bytes>;
-// phase 3 of 5: 1 tile
 using train_3_launch = Phase<Tensors, y_to_d_h, y_to_d_h_tiles, y_to_d_h_shared_bytes>;
 
 // phase 4 of 5: 3 tiles
@@ -394,7 +392,6 @@ constexpr int train_4_shared_bytes =
     std::max({d_h_1_weight_shared_bytes, d_y_weight_shared_bytes, report_loss_shared_bytes});
 using train_4_launch = Phase<Tensors, train_4, train_4_tiles, train_4_shared_bytes>;
 
-// phase 5 of 5: 1 tile
 using train_5_launch = Phase<Tensors, d_h_0_weight, d_h_0_weight_tiles, d_h_0_weight_shared_bytes>;
 
 using Train = ShardStep<Tensors, BATCH, WHOLE_BATCH, REPORTS, train_1_launch, train_2_launch, train_3_launch,
@@ -653,10 +650,8 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, in
         batch.reports[REPORT_LOSS] = loss_part_sum;
 }
 
-// phase 1 of 2: 1 tile
 using eval_1_launch =
     Phase<Tensors, eval_h_to_prediction, eval_h_to_prediction_tiles, eval_h_to_prediction_shared_bytes>;
-// phase 2 of 2: 1 tile
 using eval_2_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 
 using Eval = ShardStep<Tensors, BATCH, WHOLE_BATCH, REPORTS, eval_1_launch, eval_2_launch>;

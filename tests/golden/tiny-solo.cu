@@ -193,7 +193,6 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-// phase 1 of 2: 1 tile
 using train_1_launch = Phase<Tensors, h_to_d_h_pre, h_to_d_h_pre_tiles, h_to_d_h_pre_shared_bytes>;
 
 // phase 2 of 2: 3 tiles
@@ -301,9 +300,7 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, in
         batch.reports[REPORT_LOSS] = loss_part_sum;
 }
 
-// phase 1 of 2: 1 tile
 using eval_1_launch = Phase<Tensors, eval_output_y_hat, eval_output_y_hat_tiles, eval_output_y_hat_shared_bytes>;
-// phase 2 of 2: 1 tile
 using eval_2_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 
 using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch>;

@@ -516,17 +516,11 @@ static __device__ void update_scale(const Tensors &t, int tile, Gate &gate) {
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-// phase 1 of 7: 16,384 tiles, launched 2 times
 using train_1_launch = Phase<x_bf16_reshape_tensors, x_bf16_reshape, x_bf16_reshape_tiles, 0>;
-// phase 1 of 7, beside: 16 tiles, launched 2 times
 using train_1_beside_1_launch = Beside<seen_weight_bf16_tensors, seen_weight_bf16, seen_weight_bf16_tiles, 0>;
-// phase 2 of 7: 2,048 tiles, launched 2 times
 using train_2_launch = InTurns<Phase<seen_tensors, seen, seen_tiles, seen_shared_bytes>>;
-// phase 3 of 7: 4,096 tiles
 using train_3_launch = Phase<Tensors, pool, pool_tiles, 0>;
-// phase 4 of 7: 1,024 tiles
 using train_4_launch = Phase<Tensors, z, z_tiles, z_shared_bytes>;
-// phase 5 of 7: 2,048 tiles
 using train_5_launch = Phase<Tensors, d_seen_to_d_seen_pre, d_seen_to_d_seen_pre_tiles, 0>;
 
 // phase 5 of 7, beside: 640 tiles
@@ -541,9 +535,7 @@ constexpr int train_5_beside_1_shared_bytes = std::max({d_scale_partial_shared_b
 using train_5_beside_1_launch =
     Beside<Tensors, train_5_beside_1, train_5_beside_1_tiles, train_5_beside_1_shared_bytes>;
 
-// phase 6 of 7: 1,024 tiles
 using train_6_launch = Phase<Tensors, d_seen_bias_partial, d_seen_bias_partial_tiles, d_seen_bias_partial_shared_bytes>;
-// phase 6 of 7, beside: 128 tiles
 using train_6_beside_1_launch =
     Beside<Tensors, d_seen_weight_slices, d_seen_weight_slices_tiles, d_seen_weight_slices_shared_bytes>;
 
@@ -704,11 +696,8 @@ static __device__ void eval_loss_part(const Tensors &t, const Batch &batch, int 
         t.eval_loss_part[i] = z_sum * (1.0f / Y) * row_share;
 }
 
-// phase 3 of 6: 4,096 tiles
 using eval_3_launch = Phase<Tensors, eval_pool, eval_pool_tiles, 0>;
-// phase 4 of 6: 1,024 tiles
 using eval_4_launch = Phase<Tensors, eval_output_z, eval_output_z_tiles, eval_output_z_shared_bytes>;
-// phase 5 of 6: 128 tiles
 using eval_5_launch = Phase<Tensors, eval_loss_part, eval_loss_part_tiles, eval_loss_part_shared_bytes>;
 
 // phase 6 of 6: 1 tile

@@ -444,10 +444,16 @@ static const char *tiles_note(Emitter *e, const Launch *launch) {
     return arena_printf(e->arena, ": %s", tile_text(e->arena, launch->kernels.tiles));
 }
 
-static void write_launch(Emitter *e, const Launch *launch, Writer *out) {
+/* Of a line of its own the banner has said as much. */
+static void write_launch_remark(Emitter *e, const Launch *launch, Writer *out) {
     const char *times = launch->times > 1 ? arena_printf(e->arena, ", launched %d times", launch->times) : "";
     write_remark(out, "phase %d of %d%s%s%s", launch->phase + 1, launch->program->phases.count,
                  launch->beside ? ", beside" : "", tiles_note(e, launch), times);
+}
+
+static void write_launch(Emitter *e, const Launch *launch, Writer *out) {
+    if (!needs_no_function(e, launch))
+        write_launch_remark(e, launch, out);
     if (launch->ahead)
         write_ahead_places(e, launch, out);
     if (!needs_no_function(e, launch))
