@@ -4,17 +4,25 @@
 
 #include "cuda/launches.cuh"
 
-/* What a kernel has of a launch: its tiles come behind those of the parts of that launch that are listed before it. */
+/* What `count` kernels have of a launch, each `step` rows behind the one before it: `tiles` each, which come behind those of the parts of
+ * that launch that are listed before them. */
 struct Part {
-    int kernel, launch, tiles;
+    int kernel, launch, tiles, count = 1, step = 1;
+
+    /* How many of them come before the kernel; -1: it is none of them. */
+    int place_of(int row) const {
+        const int behind = row - kernel;
+        return behind >= 0 && behind % step == 0 && behind / step < count ? behind / step : -1;
+    }
 };
 
 template <class Step> cudaError_t launch_part(const Part *parts, int kernel, OperandMaps *maps, cudaStream_t stream) {
     const Launch *launches = launches_of(Step());
     const Part *part = parts;
     Work work = {true};
-    for (; part->kernel != kernel; part++)
-        work.tile = part[1].launch == part->launch ? work.tile + part->tiles : 0;
+    for (; part->place_of(kernel) < 0; part++)
+        work.tile = part[1].launch == part->launch ? work.tile + part->count * part->tiles : 0;
+    work.tile += part->place_of(kernel) * part->tiles;
     work.maps = maps;
     for (int k = 0; k < part->launch; k++)
         work.maps += launches[k].in_turns;

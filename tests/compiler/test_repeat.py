@@ -290,6 +290,27 @@ def test_a_launch_of_one_kernel_is_its_function(emit):
         assert body.count(";") > 1 or "_tensors(t, " in body, body
 
 
+def parts_of(source):
+    """Kernels, each with its launch and the text of its tiles."""
+    text = re.search(r"static const Part parts\[\] = \{\n(.*?)\n\};", source, re.S)[1]
+    plain = subprocess.run(["cpp", "-P"], input=text, capture_output=True, text=True, check=True).stdout
+    for row in re.findall(r"\{([^{}]*)\}", plain):
+        kernel, launch, tiles, *even = row.split(",")
+        count, step = map(int, even or (1, 1))
+        yield from ((eval(kernel) + n * step, eval(launch), tiles) for n in range(count))
+
+
+@pytest.mark.parametrize("model", ["gpt2", "resnet18"])
+def test_kernels_of_a_launch_that_are_evenly_apart_are_one_part(mtc, model):
+    """Each kernel of a step is of one launch, and launches follow on each other."""
+    source = mtc("--emit=cu", "--schedule", "graph", f"models/{model}.mt").stdout
+    parts = list(parts_of(source))
+    launches = [launch for _, launch, _ in parts]
+    assert sorted(kernel for kernel, _, _ in parts) == list(range(int(re.search(r"\.kernels = (\d+)", source)[1])))
+    assert launches == sorted(launches) and set(launches) == set(range(launches[-1] + 1))
+    assert re.search(r"tiles, [2-9]\d*, \d+\}", source)
+
+
 def test_the_number_of_functions_is_that_of_the_kinds_of_layers(emit):
     counts = {layers: len(functions(emit("cu", EQUAL, "--set", f"layers={layers}"))) for layers in (2, 6)}
     assert counts[2] == counts[6]

@@ -240,7 +240,7 @@ using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch>;
 constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train, Form::solo> schedule;
 
-// the row of kernel_table, the launch, its tiles there: those of a launch one after the other
+// row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
 static const Part parts[] = {
     {0, 0, h_to_d_h_tiles},        // train_1
     {1, 1, d_output_weight_tiles}, // train_2

@@ -109,7 +109,7 @@ using Train = Step<Tensors, BATCH, REPORTS, train_1_launch>;
 constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train, Form::solo> schedule;
 
-// the row of kernel_table, the launch, its tiles there: those of a launch one after the other
+// row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
 static const Part parts[] = {
     {0, 0, report_loss_tiles}, // train_1
 };

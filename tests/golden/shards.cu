@@ -399,7 +399,7 @@ using Train = ShardStep<Tensors, BATCH, WHOLE_BATCH, REPORTS, train_1_launch, tr
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
-// the row of kernel_table, the launch, its tiles there: those of a launch one after the other
+// row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
 static const Part parts[] = {
     {0, 0, to_h_tiles},         // train_1
     {1, 0, to_h_2_tiles},       // train_1

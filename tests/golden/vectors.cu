@@ -573,7 +573,7 @@ using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_1_beside_1_lau
 
 static Replayed<Train> schedule;
 
-// the row of kernel_table, the launch, its tiles there: those of a launch one after the other
+// row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
 static const Part parts[] = {
     {0, 0, x_bf16_reshape_tiles},        // train_1
     {1, 1, seen_weight_bf16_tiles},      // train_1_beside_1
