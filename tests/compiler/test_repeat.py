@@ -434,7 +434,7 @@ def test_phases_that_come_again_are_said_once(emit):
 
 
 def test_why_the_schedule_is_not_the_faster_one(mtc):
-    for model, flags, why in (("char_gpt", [], "but functions of the library take the shared memory"),
+    for model, flags, why in (("word2vec", [], "but functions of the library take the shared memory"),
                               ("cnn", [], "but a phase has"), ("mnist", ["--schedule", "graph"], "which --schedule decided against")):
         done = mtc(ROOT / f"models/{model}.mt", "--emit=cu", *flags)
         text = re.search(r"//   schedule .*?(?=//\n)", done.stdout, re.S)[0]
