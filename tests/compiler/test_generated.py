@@ -415,13 +415,14 @@ def test_a_window_reads_what_a_channel_has_once(mtc, tmp_path):
 def test_few_long_tiles_begin_late(mtc):
     """Gradients of 64 x 576 weights over 802,816 pixels have a tile for each multiprocessor, which has room for three."""
     emitted = mtc("--emit=cu", "--precision", "fp32", "--arch", "sm_90a", "models/resnet18.mt").stdout
-    late = re.findall(r"using \w+_launch = Late<Phase(?:Of)?<(?:Tensors, )?(\w+)", emitted)
-    assert late == ["d_layer1_1_conv2_weight_slices", "d_conv1_pre_slices"]
+    late = re.findall(r"using \w+_launch = Late<Sharing<(\d), Phase(?:Of)?<(?:Tensors, )?(\w+)", emitted)
+    assert late == [("1", "d_layer1_1_conv2_weight_slices"), ("2", "d_conv1_pre_slices")]
     for model in ["resnet18_cifar", "cnn", "char_gpt"]:
         assert "Late<" not in mtc("--emit=cu", "--precision", "bf16", "--arch", "sm_90a", f"models/{model}.mt").stdout
 
 
 def test_who_has_the_memory_of_a_multiprocessor_has_its_registers(mtc):
+    """Or is alone there, for its launch has no more tiles."""
     emitted = mtc("--emit=cu", "--precision", "fp32", "--arch", "sm_90a", "models/resnet18.mt").stdout
     assert re.search(r"using \w+_launch = Sharing<1, PhaseOf<d_layer2_1_conv2_weight_slices>>;", emitted)
 

@@ -260,20 +260,29 @@ static bool in_turns(Emitter *e, const Launch *launch) {
     return takes_turns(e, launch->kernels.kernels.at[0]);
 }
 
+/* What a thread of columns holds: its sums, as many numbers of all that it reads, and where that lies. */
+static int column_registers(const Kernel *kernel) {
+    int sums = 0;
+    for (int i = 0; i < kernel->stages.count; i++)
+        sums += kernel->stages.at[i].reduces.count;
+    return kernel->lanes * (sums + kernel->loads.count) + 24;
+}
+
 /* Blocks that a multiprocessor gets of a launch of columns and nothing else, whose threads take more lanes than others, for they
- * mostly wait for memory. 0: it is none, or of so many blocks that each has few registers in any case. */
+ * mostly wait for memory. 0: it is none, or of more blocks than there are registers for. */
 static int reading_blocks(const Emitter *e, const Launch *launch) {
-    enum { MOST_READING = 6 };
+    enum { REGISTERS = 65536 };
+    const Machine *machine = launch->program->machine;
+    int64_t most = machine->most_blocks;
     for (int g = 0; g < launch->groups.count; g++) {
         const Kernel *kernel = launch->groups.at[g].function->kernel;
         if (kernel->cls != KERNEL_LOOP || kernel->team != TEAM_COLUMN || kernel->lanes <= PACK_FLOATS)
             return 0;
+        int64_t room = REGISTERS / (THREADS * column_registers(kernel));
+        most = room < most ? room : most;
     }
-    const Machine *machine = launch->program->machine;
     int64_t blocks = (launch->kernels.tiles + machine->multiprocessors - 1) / machine->multiprocessors;
-    return blocks <= MOST_READING && blocks <= machine->most_blocks && !program_is_persistent(e, launch->program)
-               ? (int)blocks
-               : 0;
+    return blocks <= most && !program_is_persistent(e, launch->program) ? (int)blocks : 0;
 }
 
 /* Products of two terms, of which a multiprocessor has memory for two blocks: left alone, nvcc gives threads that have so much to hold the
@@ -291,17 +300,21 @@ static bool are_shared_by_two(const Emitter *e, const Launch *launch) {
     return !program_is_persistent(e, launch->program);
 }
 
-/* Slices of products of floats, of which a multiprocessor has memory for one block: left alone, nvcc may give threads the registers of two,
- * and spill what is more. */
-static bool is_alone(const Emitter *e, const Launch *launch) {
+/* Of long slices of products of floats the blocks that a multiprocessor has memory for, or its share of the tiles: left alone, nvcc may give
+ * threads the registers of more blocks, and spill what they lack. 0: they are others, or more, and have few registers in any case. */
+static int slicing_blocks(const Emitter *e, const Launch *launch) {
+    enum { MOST_SLICING = 2 };
     const Machine *machine = launch->program->machine;
+    int64_t blocks = (launch->kernels.tiles + machine->multiprocessors - 1) / machine->multiprocessors;
     for (int k = 0; k < launch->kernels.kernels.count; k++) {
         const Kernel *kernel = launch->kernels.kernels.at[k];
-        bool slices = kernel->cls == KERNEL_CONTRACT && kernel->math == MATH_FP32 && kernel->batches > 1;
-        if (!slices || 2 * tile_bytes(kernel, &kernel->tile) <= machine->multiprocessor_memory)
-            return false;
+        if (kernel->cls != KERNEL_CONTRACT || kernel->math != MATH_FP32 || kernel->batches == 1 ||
+            !kernel_is_long(kernel, machine))
+            return 0;
+        int64_t room = machine->multiprocessor_memory / tile_bytes(kernel, &kernel->tile);
+        blocks = room < blocks ? room : blocks;
     }
-    return !program_is_persistent(e, launch->program);
+    return blocks <= MOST_SLICING && !program_is_persistent(e, launch->program) ? (int)blocks : 0;
 }
 
 /* A long product of floats whose tiles all fit on the machine at a time, more of them on a multiprocessor than are its share. */
@@ -323,20 +336,31 @@ static bool has_squares(const Launch *launch) {
     return launch->kernels.kernels.count == 1 && kernel->cls == KERNEL_CONTRACT && kernel->tile.squares;
 }
 
-/* What its type is within: "InTurns<"; "": nothing. */
-static const char *wrapper(Emitter *e, const Launch *launch) {
-    int blocks = reading_blocks(e, launch);
+/* What its type is within: "InTurns<" and ">"; "": nothing. */
+typedef struct Wrapper {
+    const char *before, *after;
+} Wrapper;
+
+static Wrapper wrapper_of_sharers(Emitter *e, int blocks, bool late) {
+    return (Wrapper){arena_printf(e->arena, "%sSharing<%d, ", late ? "Late<" : "", blocks), late ? ">>" : ">"};
+}
+
+static Wrapper wrapper(Emitter *e, const Launch *launch) {
+    const int reading = reading_blocks(e, launch), slicing = slicing_blocks(e, launch);
     const Kernel *first = launch->kernels.kernels.at[0];
     if (in_cluster(e, first))
-        return arena_printf(e->arena, "InCluster<%d, ", first->cluster);
+        return (Wrapper){arena_printf(e->arena, "InCluster<%d, ", first->cluster), ">"};
     if (has_squares(launch))
-        return "OfSums<";
-    return in_turns(e, launch)            ? "InTurns<"
-           : are_shared_by_two(e, launch) ? "Sharing<2, "
-           : is_alone(e, launch)          ? "Sharing<1, "
-           : may_crowd(e, launch)         ? "Late<"
-           : blocks                       ? arena_printf(e->arena, "Reading<%d, ", blocks)
-                                          : "";
+        return (Wrapper){"OfSums<", ">"};
+    if (in_turns(e, launch))
+        return (Wrapper){"InTurns<", ">"};
+    if (are_shared_by_two(e, launch))
+        return wrapper_of_sharers(e, 2, false);
+    if (slicing)
+        return wrapper_of_sharers(e, slicing, may_crowd(e, launch));
+    if (may_crowd(e, launch))
+        return (Wrapper){"Late<", ">"};
+    return reading ? (Wrapper){arena_printf(e->arena, "Reading<%d, ", reading), ">"} : (Wrapper){"", ""};
 }
 
 /* None before it in its program is like it. */
@@ -362,16 +386,16 @@ static void write_type(Emitter *e, const Launch *launch, Writer *out) {
     const char *shared =
         launch->ahead ? arena_printf(e->arena, "%s_bytes", launch->name) : most_bytes(e, launch, false, out);
     const char *wanted = holds_rows(launch) ? most_bytes(e, launch, true, out) : NULL;
-    const char *around = wrapper(e, launch);
+    const Wrapper around = wrapper(e, launch);
     const char *more = wanted             ? arena_printf(e->arena, ", %s, %s", sharing, wanted)
                        : sharing != tiles ? arena_printf(e->arena, ", %s", sharing)
                                           : "";
     if (says_all(e, launch))
-        write_line(out, "using %s_launch = %s%sOf<%s>%s;", launch->name, around, phase_type(launch),
-                   kernel_of(e, launch), *around ? ">" : "");
+        write_line(out, "using %s_launch = %s%sOf<%s>%s;", launch->name, around.before, phase_type(launch),
+                   kernel_of(e, launch), around.after);
     else
-        write_line(out, "using %s_launch = %s%s<%s, %s, %s%s>%s;", launch->name, around, phase_type(launch),
-                   body_of(e, launch), tiles, shared, more, *around ? ">" : "");
+        write_line(out, "using %s_launch = %s%s<%s, %s, %s%s>%s;", launch->name, around.before, phase_type(launch),
+                   body_of(e, launch), tiles, shared, more, around.after);
 }
 
 /* "train_9_launch"; "Again<train_9_launch, 12>" where other programs made it before this one does. */
