@@ -413,10 +413,10 @@ def test_a_window_reads_what_a_channel_has_once(mtc, tmp_path):
 
 
 def test_few_long_tiles_begin_late(mtc):
-    """Gradients of 64 x 576 weights over 802,816 pixels have a tile for each multiprocessor, which has room for three."""
+    """The gradient of the stem's filters over 3,211,264 pixels has two tiles for each multiprocessor, which has room for three."""
     emitted = mtc("--emit=cu", "--precision", "fp32", "--arch", "sm_90a", "models/resnet18.mt").stdout
-    late = re.findall(r"using \w+_launch = Late<Sharing<(\d), Phase(?:Of)?<(?:Tensors, )?(\w+)", emitted)
-    assert late == [("1", "d_layer1_1_conv2_weight_slices"), ("2", "d_conv1_pre_slices")]
+    late = re.findall(r"using \w+_launch =\s+Late<Sharing<(\d), Phase(?:Of)?<(?:Tensors, )?(\w+)", emitted)
+    assert late == [("2", "d_conv1_pre_slices")]
     for model in ["resnet18_cifar", "cnn", "char_gpt"]:
         assert "Late<" not in mtc("--emit=cu", "--precision", "bf16", "--arch", "sm_90a", f"models/{model}.mt").stdout
 
