@@ -24,10 +24,9 @@ def ratio(value):
 def about(part):
     """Where and with what a part was measured."""
     machine = part["machine"]
-    if "cpu" not in machine:
-        return f"On {machine['gpu']} (card, driver)."
+    processor = f" and {machine['threads']} threads of {machine['cpu']}" if "cpu" in machine else ""
     torch = f"PyTorch {machine['torch']}, NumPy {machine['numpy']}" if "torch" in machine else "without PyTorch"
-    return (f"On {machine['gpu']} (card, driver) and {machine['threads']} threads of {machine['cpu']}; {torch}.")
+    return f"On {machine['gpu']} (card, driver){processor}; {torch}."
 
 
 # ---- products ----

@@ -17,6 +17,10 @@ def images_per_second(row, us):
     return number(1e6 * row["batch"] / us if us else None)
 
 
+def peers_mode(row):
+    return row.get("torch_mode", "").removeprefix("PyTorch ")
+
+
 def cnn_line(row):
     return [f"{row['us']:.1f}", f"{row['torch_us']:.1f}" if row.get("torch_us") else "", ratio(row.get("torch_us"), row["us"])]
 
@@ -28,27 +32,27 @@ def cnn(rows):
 def forward_line(row):
     theirs, error = row.get("torch_us"), row.get("difference")
     return [str(row["batch"]), row["precision"], images_per_second(row, row["us"]), images_per_second(row, theirs),
-            ratio(theirs, row["us"]), milliseconds(row["us"]), "" if error is None else f"{error:.1e}"]
+            peers_mode(row), ratio(theirs, row["us"]), milliseconds(row["us"]), "" if error is None else f"{error:.1e}"]
 
 
 def forward(rows):
     return ["resnet18.mt, forward, images per second; `tf32x3` beside PyTorch's fp32. The difference is that of the class probabilities for",
             "four random images from those of the CPU's program, with the same random weights: the largest of the images', relative in the",
             "Euclidean norm.",
-            *table(["batch", "precision", "mtc", "PyTorch", "mtc / PyTorch", "ms a batch", "difference"], map(forward_line, rows))]
+            *table(["batch", "precision", "mtc", "PyTorch", "its mode", "mtc / PyTorch", "ms a batch", "difference"], map(forward_line, rows))]
 
 
 def train_line(row):
     theirs = row.get("torch_us")
     return [row["model"], str(row["batch"]), row["precision"], images_per_second(row, row["us"]), images_per_second(row, theirs),
-            ratio(theirs, row["us"]), milliseconds(row["us"]), megabytes(row.get("planned_bytes")), megabytes(row.get("device_bytes")),
+            peers_mode(row), ratio(theirs, row["us"]), milliseconds(row["us"]), megabytes(row.get("planned_bytes")), megabytes(row.get("device_bytes")),
             megabytes(row.get("torch_bytes"))]
 
 
 def train(rows):
     return ["Training steps, images per second; resnet50, inverted and unet128 are models of `bench/`:",
-            *table(["model", "batch", "precision", "mtc", "PyTorch", "mtc / PyTorch", "ms a step", "planned memory", "measured",
-                    "PyTorch's peak"], map(train_line, rows))]
+            *table(["model", "batch", "precision", "mtc", "PyTorch", "its mode", "mtc / PyTorch", "ms a step", "planned memory",
+                    "measured", "PyTorch's peak"], map(train_line, rows))]
 
 
 def product_line(row):
