@@ -124,35 +124,46 @@ static Kernel *only_kernel(const Program *program, int level) {
     return only;
 }
 
-/* A short row that is no result: a norm's, or numbers that threads compute, each its own. */
-static bool is_short_row(const Kernel *kernel) {
-    enum { MOST_BYTES = 64 * 1024 };
+/* A row that is no result: a norm's, or numbers that threads compute, each its own. */
+static bool is_inner_row(const Kernel *kernel) {
     return kernel->cls == KERNEL_LOOP && (kernel->rows == 1 || kernel->team == TEAM_THREAD) && !kernel->held &&
-           kernel->stores.count == 1 && kernel->roots.count == 0 && kernel->bytes <= MOST_BYTES;
+           kernel->stores.count == 1 && kernel->roots.count == 0;
 }
 
-/* Of the level, all kernels read the value, and nobody else does; they are loops over rows, in one launch, of no more tiles than
- * are at work at a time. */
-static bool read_by_level(const Program *program, const Node *value, int level) {
+/* Of a launch that it spares, it takes less where all blocks of a multiprocessor read and write it, by way of what that reads of the cache in
+ * a cycle. A longer one has no room in shared memory beside weights. */
+static bool is_short_row(const Kernel *kernel, int64_t blocks, const Machine *machine) {
+    enum { MOST_BYTES = 64 * 1024, BYTES_OF_A_CYCLE = 64 };
+    const int64_t rounds = (blocks + machine->multiprocessors - 1) / machine->multiprocessors;
+    return kernel->bytes <= MOST_BYTES &&
+           (double)rounds * kernel->bytes <= machine->launch * machine->clock * BYTES_OF_A_CYCLE;
+}
+
+/* Of the level, all kernels read the value, and nobody else does; they are loops over rows, in one launch. Its tiles, or 0. */
+static int64_t tiles_reading(const Program *program, const Node *value, int level) {
     int readers = 0, longs = 0;
     int64_t tiles = 0;
     for (int i = 0; i < program->kernels.count; i++) {
         const Kernel *kernel = program->kernels.at[i];
         if (kernel_reads(kernel, value) != (kernel->phase == level))
-            return false;
+            return 0;
         if (kernel->phase == level && (kernel->cls != KERNEL_LOOP || kernel->held))
-            return false;
+            return 0;
         readers += kernel->phase == level;
         longs += kernel->phase == level && kernel_is_long(kernel, program->machine);
         tiles += kernel->phase == level ? kernel->tiles : 0;
     }
-    if (readers > 1 && longs)
-        return false;
-    return readers > 0 && tiles <= program->machine->multiprocessors * (int64_t)program->machine->most_blocks;
+    return readers > 1 && longs ? 0 : tiles;
 }
 
+/* By no more blocks than are at work at a time. */
 static bool may_be_in_each(const Program *program, const Kernel *kernel) {
-    return kernel && is_short_row(kernel) && read_by_level(program, kernel->stores.at[0], kernel->phase + 1);
+    if (!kernel || !is_inner_row(kernel))
+        return false;
+    const Machine *machine = program->machine;
+    const int64_t blocks = tiles_reading(program, kernel->stores.at[0], kernel->phase + 1);
+    return blocks > 0 && blocks <= machine->multiprocessors * (int64_t)machine->most_blocks &&
+           is_short_row(kernel, blocks, machine);
 }
 
 /* Where one token is decoded, a launch takes longer than such a row does. */

@@ -351,6 +351,30 @@ def test_a_token_of_integers_reads_copies_beside_them_and_makes_integers_where_t
     assert "own.decode_to_h_to_i8 = row;" in decoding
 
 
+def test_numbers_of_several_tiles_are_computed_by_each_block_behind_one_gate(mtc, tmp_path):
+    """512 integers of what attention leaves are two tiles of 256 threads."""
+    (tmp_path / "m.mt").write_text(model_of(WIDE.replace("256", "512"), 'tokens("tokens.bin")').replace("class[19]", "class[3000]"))
+    done = mtc(tmp_path / "m.mt", "--emit=cu", "--arch", "sm_90a", "--precision", "int8", "-o", tmp_path / "m.cu")
+    assert done.returncode == 0, done.stderr
+    rows = (tmp_path / "m.cu").read_text().split("// ---- decoding")[1].split("auto compute_row = ")
+    several = next(row for row in rows if "own.decode_to_h_to_i8 = row;" in row)
+    assert re.search(r"gate\(\);\n +Gate passed;\n +for \(int part = 0; part < \w+_tiles; part\+\+\)\n +\w+\(own, part, [^;]*passed\);", several), several
+
+
+@pytest.mark.parametrize("readers, computed", [(256, True), (1024, False)])
+def test_a_row_is_computed_by_each_block_where_that_takes_less_than_a_launch(readers, computed, mtc, tmp_path):
+    """A norm of 1920 numbers reads and writes 30 KB: for 2 blocks of each multiprocessor that is soon done, for 8 it is not."""
+    layers = f"""
+  x      = linear(embedding(seen, 19, 8), 1920)
+  logits = linear(relu(linear(layer_norm(x), {readers})), 19)
+"""
+    (tmp_path / "m.mt").write_text(model_of(layers, TEXT))
+    done = mtc(tmp_path / "m.mt", "--emit=cu", "--arch", "sm_90a", "-o", tmp_path / "m.cu")
+    assert done.returncode == 0, done.stderr
+    decoding = (tmp_path / "m.cu").read_text().split("// ---- decoding")[1]
+    assert ("with_row<float>(decode_2_shared, 1920), 0)" in decoding) == computed
+
+
 def test_what_the_end_of_a_tokens_row_reads_is_read_at_its_start(mtc, tmp_path):
     """What no launch writes ahead of the gate, the rest behind it; both before the sum."""
     decoding = decoding_of(mtc, tmp_path)
