@@ -42,6 +42,12 @@ static inline int mtc_shard_levels(int64_t shards) {
     return levels;
 }
 
+/* Those on which sums wait for others: two neighbours come together as they are computed, unless shards stop for sums of all. */
+static inline int mtc_waiting_levels(int64_t shards, bool stop) {
+    const int levels = mtc_shard_levels(shards);
+    return levels && !stop ? levels - 1 : levels;
+}
+
 static inline size_t mtc_needed(const MtcNeeds *needs) {
     return needs->arena + needs->batch + needs->reports + needs->snapshots + needs->sums;
 }

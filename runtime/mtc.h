@@ -17,7 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
-#define MTC_ABI 15
+#define MTC_ABI 16
 
 typedef enum MtcType {
     MTC_F32,
@@ -392,10 +392,11 @@ typedef struct MtcModel {
 
     /* A batch of `whole_batch` examples as so many shards of `batch` each, the last of which may have fewer; 0: it is computed
      * whole. Then there is no `train`, and a step is: for each shard `train_shard`, which leaves what the shard adds to the sums
-     * in the `sums_bytes` at `sums_offset`, and to the reports in a row of its own; the sums of all added up there, by
-     * `add_sums`; `update`, which makes weights and states of them, and advances the clock by 1. Where shards read sums of all of them on
-     * the way, `exchange`, `exchanges` of them in the order of their phases, there is no `train_shard`, and `train_between` computes the
-     * phases from .. to - 1 of a shard; those of `values_bytes` at `values_offset` and its part of the sums must be the shard's own. */
+     * in the `sums_bytes` at `sums_offset`, and to the reports in a row of its own; the sums of all added up there, by `add_sums`; `update`,
+     * which makes weights and states of them, and advances the clock by 1. The second of two shards of a process adds to the sums that the
+     * first has left. Where shards read sums of all of them on the way, `exchange`, `exchanges` of them in the order of their phases, none
+     * does, there is no `train_shard`, and `train_between` computes the phases from .. to - 1 of a shard; those of `values_bytes` at
+     * `values_offset` and its part of the sums must be the shard's own. */
     int shards;
     int64_t whole_batch;
     size_t sums_offset, sums_bytes;

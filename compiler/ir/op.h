@@ -162,6 +162,7 @@ struct OpDef {
      * An infix template groups to the left: operand 1 of equal strength is parenthesised, operand 0 is not. */
     const char *c;        /* MAP, INDEX, scalar LEAF: "$0 + $1", "exp($0)" */
     int prec;             /* binding strength of `c` */
+    const char *reads_if; /* MAP of one operand: reads it if this holds, or is 0: "follows_a_shard(batch)"; or NULL */
     const char *near;     /* MAP: what CUDA says for it where products are rounded, in fewer instructions; NULL: `c` */
     const char *rounds;   /* MAP to a narrower type: that number in the operand's type, "round_bf16($0)"; else NULL */
     const char *combine;  /* REDUCE: combination of $0 and $1: "$0 + $1" */

@@ -346,6 +346,18 @@ const OpDef op_shard_part = {
     .prec = PREC_COMMA,
 };
 
+const OpDef op_shards_before = {
+    .name = "shards_before",
+    .cls = OP_MAP,
+    .flags = OP_NO_GRAD | OP_CHEAP,
+    .arity = 1,
+    .doc = "What the shard before has left of a sum that this one adds to; 0 where the next one does.",
+    .infer = infer_as_input,
+    .reads_if = "follows_a_shard(batch)",
+    .c = "$0",
+    .prec = PREC_PRIMARY,
+};
+
 const OpDef op_assign = {
     .name = "assign",
     .cls = OP_ROOT,

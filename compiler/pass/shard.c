@@ -2,14 +2,23 @@
 
 #include "ir/op.h"
 
-/* A state that each shard has its part of; in the graph of updates, their sum. */
+/* Shards that stop for sums of all (op/shard.c) run one beside the other: none finds what another has left. */
+static bool shards_stop(const Graph *train) {
+    bool any = false;
+    for (int i = 0; i < train->nodes.count; i++)
+        any = any || strcmp(train->nodes.at[i]->op->name, "over_shards") == 0;
+    return any;
+}
+
+/* A state that each shard adds its part to; in the graph of updates, their sum. */
 static Node *summed_in(Module *module, int row, Node *part) {
     Graph *train = module->train;
+    Node *sum = graph_state(train, row);
     module->states.at[row].summed = true;
     /* a node of its own: the gradient of two weights may be one */
     Node *own = graph_node(train, "shard_part", (Attr){.index = row}, 1, &part);
     own->hint = "part";
-    graph_assign(train, graph_state(train, row), own);
+    graph_assign(train, sum, shards_stop(train) ? own : op2(train, "add", own, op1(train, "shards_before", sum)));
     return graph_state(module->update, row);
 }
 

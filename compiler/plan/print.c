@@ -89,7 +89,7 @@ static MtcNeeds needs_of(const Plan *plan) {
     const PlanSums sums = plan_sums(plan, module);
     needs.snapshots = mtc_snapshot_bytes(kept_bytes(plan, module));
     if (module->shards)
-        needs.sums = (size_t)(mtc_shard_levels(module->shards) * (sums.end - sums.begin));
+        needs.sums = (size_t)(mtc_waiting_levels(module->shards, plan_exchanges(plan) > 0) * (sums.end - sums.begin));
     if (plan_exchanges(plan)) /* each shard has its own where they wait for each other */
         needs.sums += (size_t)(module->shards * (sums.end - sums.begin + plan->value_bytes));
     for (int i = 0; i < module->fields.count; i++) {

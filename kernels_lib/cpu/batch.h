@@ -16,6 +16,7 @@ typedef struct Batch {
     int64_t before;   /* of them, those in the shards before this one */
     int64_t step;     /* 1 for the first update */
     double *reports;  /* where this step's means go */
+    bool follows;     /* of a shard: it adds to what the one before has left */
 } Batch;
 
 /* Where tensors begin in the arena, for the pointers to them that a struct begins with. */
@@ -37,12 +38,12 @@ static inline Batch batch_of_step(const MtcRun *run, int64_t ahead, int size, in
     int rows = (int)(left < size ? left : size);
     double *means = run->reports + (run->clock[2] + ahead) * reports;
     const int *order = run->order + epoch * run->data.examples;
-    return (Batch){run, order, first, rows, rows, 0, run->clock[0] + ahead + 1, means};
+    return (Batch){run, order, first, rows, rows, 0, run->clock[0] + ahead + 1, means, false};
 }
 
 /* Examples first .. first + rows of the data set, for evaluation. */
 static inline Batch batch_of_examples(const MtcRun *run, int64_t first, int64_t rows, int64_t slot, int reports) {
-    return (Batch){run, NULL, first, (int)rows, (int)rows, 0, run->clock[0] + 1, run->reports + slot * reports};
+    return (Batch){run, NULL, first, (int)rows, (int)rows, 0, run->clock[0] + 1, run->reports + slot * reports, false};
 }
 
 /* The example in row i of the batch; filler rows repeat the first. */

@@ -11,10 +11,15 @@ static inline Batch batch_of_shard(const MtcRun *run, int size, int whole, int r
     batch.rows = (int)(left < 0 ? 0 : left < size ? left : size);
     batch.before = batch.rows ? before : 0;
     batch.first += batch.before;
-    batch.reports =
-        run->reports +
-        (run->clock[2] * run->clock[MTC_SHARDS] + run->clock[MTC_SHARD] - run->clock[MTC_FIRST_SHARD]) * reports;
+    const int64_t row = run->clock[MTC_SHARD] - run->clock[MTC_FIRST_SHARD];
+    batch.follows = row & 1;
+    batch.reports = run->reports + (run->clock[2] * run->clock[MTC_SHARDS] + row) * reports;
     return batch;
+}
+
+/* Of two shards that are computed one after the other, it is the second. */
+static inline bool follows_a_shard(const Batch *batch) {
+    return batch->follows;
 }
 
 /* Where a batch of fewer examples has none for a shard, all of it is filler. */

@@ -17,6 +17,7 @@ struct Batch {
     double *reports;             // where this step's means go
     int others = 0;              // of a shard: real examples of the batch that other shards have
     int64_t before = 0;          // of them, those in the shards before this one
+    bool follows = false;        // of a shard: it adds to what the one before has left
     int again = 0;               // of a launch that a step makes several times, with other tensors: how often before
     OperandMaps *maps = nullptr; // of a product in turns (cuda/bulk.cuh)
 };
@@ -63,6 +64,7 @@ static inline __device__ Batch batch_of_shard(const MtcRun &run, const int64_t (
     batch.others = batch.rows - rows;
     batch.rows = batch.ordered = rows;
     batch.before = batch.rows ? before : 0;
+    batch.follows = row & 1;
     batch.first += batch.before;
     batch.reports = run.reports + ((clock[2] + ahead) * run.clock[MTC_SHARDS] + row) * reports;
     return batch;
@@ -99,6 +101,11 @@ static inline __device__ float share(const Batch &batch, int i) {
 /* Where a batch of fewer examples has none for a shard, all of it is filler. */
 static inline __device__ float shard_share(const Batch &batch, int i) {
     return i < batch.rows ? 1.0f / (float)batch.rows : 0.0f;
+}
+
+/* Of two shards that are computed one after the other, it is the second. */
+static inline __device__ bool follows_a_shard(const Batch &batch) {
+    return batch.follows;
 }
 
 static inline __device__ int64_t examples_of_shards_before(const Batch &batch) {

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sums wait on the way up: at level k that of 2^k shards, until the next 2^k are there. */
+/* Sums wait on the way up: at level k that of 2^k shards, until the next 2^k are there. Two neighbours come together as they are computed,
+ * unless shards stop: the second adds to what the first has left. */
 struct MtcShards {
     int64_t first, count; /* of them, those of this program */
     int64_t *number;      /* host memory that copies reach: first, first + 1, ..., then first and count */
@@ -19,8 +20,13 @@ struct MtcShards {
     MtcRankSums *ranks; /* NULL: one */
 };
 
+/* Below it, sums do not wait. */
+static int first_level(const MtcModel *model) {
+    return model->exchanges ? 0 : 1;
+}
+
 static size_t level_bytes(const MtcModel *model) {
-    return (size_t)mtc_shard_levels(mtc_report_rows(model)) * model->sums_bytes;
+    return (size_t)mtc_waiting_levels(mtc_report_rows(model), model->exchanges > 0) * model->sums_bytes;
 }
 
 /* What a shard must find again behind a stop, where others have run meanwhile. */
@@ -61,7 +67,7 @@ int mtc_shards_new(MtcSession *session) {
     shards->first = mtc_rank() * shards->count;
     shards->levels = mtc_shard_levels(shards->count);
     int code = number_shards(session, shards);
-    if (!code && shards->levels)
+    if (!code && level_bytes(model))
         code = mtc_session_alloc(session, (void **)&shards->level, level_bytes(model), "sums over shards");
     if (!code && all_own_bytes(model))
         code = mtc_session_alloc(session, (void **)&shards->own, all_own_bytes(model), "values of all shards");
@@ -82,9 +88,14 @@ void mtc_shards_free(MtcSession *session) {
 
 /* ---- sums of the step ---- */
 
+static char *level_of(const MtcSession *session, int level) {
+    const MtcModel *model = session->model;
+    return session->shards->level + (size_t)(level - first_level(model)) * model->sums_bytes;
+}
+
 static const char *add_level(const MtcSession *session, char *sums, int level) {
     const MtcModel *model = session->model;
-    return mtc_model_add_sums(model, sums, session->shards->level + (size_t)level * model->sums_bytes,
+    return mtc_model_add_sums(model, sums, level_of(session, level),
                               (int64_t)(model->sums_bytes / mtc_real_bytes(model)));
 }
 
@@ -94,13 +105,13 @@ static const char *climb(const MtcSession *session, char *sums, int64_t i) {
     const MtcShards *shards = session->shards;
     const bool last = i + 1 == shards->count;
     const char *error = NULL;
-    int level = 0;
+    int level = first_level(session->model);
+    if (level && !last && i % 2 == 0)
+        return NULL;
     for (; level < shards->levels && !error && (last || i >> level & 1); level++)
         if (i >> level & 1)
             error = add_level(session, sums, level);
-    return error || last
-               ? error
-               : mtc_copy(shards->level + (size_t)level * session->model->sums_bytes, sums, session->model->sums_bytes);
+    return error || last ? error : mtc_copy(level_of(session, level), sums, session->model->sums_bytes);
 }
 
 static const char *choose_shard(const MtcSession *session, int64_t i) {

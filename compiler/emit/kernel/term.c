@@ -309,6 +309,14 @@ static Term *term_behind(Body *body, const Node *view, const Index *from, const 
     return term;
 }
 
+/* What an operator reads under a condition of its own. Nobody else reads it, and a pack of it has zeros where that does not hold. */
+static void describe_conditional(Body *body, Term *term) {
+    term->own_guard = tree_read(body->e->arena, term->node->op->reads_if);
+    describe_guarded(body, term, &term->at);
+    if (term->operand[0]->pack)
+        term->form = tree_operand[0];
+}
+
 /* A view is the term of what it reads, unless it does so under a condition. */
 Term *term_of(Body *body, const Node *n, const Index *at, const Tree *guard) {
     const Known *known = find_known(body, n, at);
@@ -333,7 +341,10 @@ Term *term_of(Body *body, const Node *n, const Index *at, const Tree *guard) {
         judge(body, term);
     } else {
         term = new_term(body, n, at, guard);
-        describe(body, term, known, at);
+        if (n->op->reads_if && is_computed(body, n, at))
+            describe_conditional(body, term);
+        else
+            describe(body, term, known, at);
         judge(body, term);
     }
     term->uses++;
