@@ -58,9 +58,8 @@ static inline __device__ Batch batch_of_examples(const MtcRun &run, int64_t firs
 static inline __device__ Batch batch_of_shard(const MtcRun &run, const int64_t (&clock)[3], int64_t ahead, int size,
                                               int whole, int reports) {
     Batch batch = batch_of_step(run, clock, ahead, whole, reports);
-    const int64_t shard = run.clock[MTC_SHARD], row = shard - run.clock[MTC_FIRST_SHARD];
-    const int64_t before = shard * size, left = batch.rows - before;
-    const int rows = (int)(left < 0 ? 0 : left < size ? left : size);
+    const int shard = (int)run.clock[MTC_SHARD], row = shard - (int)run.clock[MTC_FIRST_SHARD];
+    const int before = shard * size, left = batch.rows - before, rows = left < 0 ? 0 : left < size ? left : size;
     batch.others = batch.rows - rows;
     batch.rows = batch.ordered = rows;
     batch.before = batch.rows ? before : 0;
