@@ -401,6 +401,8 @@ typedef struct MtcModel {
     int64_t whole_batch;
     size_t sums_offset, sums_bytes;
     const char *(*train_shard)(const MtcRun *run);
+    /* Steps of so many shards in one go, sums and updates too, with `waiting` memory for sums; NULL: who calls does so. */
+    const char *(*train_whole)(const MtcRun *run, char *waiting, int64_t shards, int64_t steps);
     int exchanges;
     const MtcExchange *exchange;
     size_t values_offset, values_bytes;

@@ -53,12 +53,12 @@ static inline __device__ Batch batch_of_examples(const MtcRun &run, int64_t firs
     return {&run, nullptr, first, (int)rows, (int)rows, run.clock[0] + 1, run.reports + slot * reports};
 }
 
-/* The shard that the clock shows, of `size` examples where there are as many, in the batch of `whole` of its step, which is so many
- * steps ahead of the clock. */
-static inline __device__ Batch batch_of_shard(const MtcRun &run, const int64_t (&clock)[3], int64_t ahead, int size,
-                                              int whole, int reports) {
+/* The shard so many `behind` the one that the clock shows, of `size` examples where there are as many, in the batch of `whole` of its step,
+ * which is so many steps ahead of the clock. */
+static inline __device__ Batch batch_of_shard(const MtcRun &run, const int64_t (&clock)[3], int64_t ahead, int behind,
+                                              int size, int whole, int reports) {
     Batch batch = batch_of_step(run, clock, ahead, whole, reports);
-    const int shard = (int)run.clock[MTC_SHARD], row = shard - (int)run.clock[MTC_FIRST_SHARD];
+    const int shard = (int)run.clock[MTC_SHARD] + behind, row = shard - (int)run.clock[MTC_FIRST_SHARD];
     const int before = shard * size, left = batch.rows - before, rows = left < 0 ? 0 : left < size ? left : size;
     batch.others = batch.rows - rows;
     batch.rows = batch.ordered = rows;

@@ -55,6 +55,7 @@ struct Work {
     bool beside;        // the launch before belongs to the same phase
     int again;          // launches of the same kernel before it
     OperandMaps *maps;  // of the first launch in turns; or of this one
+    int shard;          // shards behind the one that the clock shows
 };
 
 template <class Common> __device__ Batch batch_of(const Work &work) {
@@ -63,7 +64,7 @@ template <class Common> __device__ Batch batch_of(const Work &work) {
         return batch_of_examples(run, work.at, work.rows, work.slot, Common::reports);
     const int64_t clock[3] = {run.clock[0], run.clock[1], run.clock[2]};
     if constexpr (Common::whole > 0)
-        return batch_of_shard(run, clock, work.at, Common::batch, Common::whole, Common::reports);
+        return batch_of_shard(run, clock, work.at, work.shard, Common::batch, Common::whole, Common::reports);
     else
         return batch_of_step(run, clock, work.at, Common::batch, Common::reports);
 }

@@ -49,6 +49,12 @@ const char *mtc_model_train_shard(const MtcModel *model, const MtcRun *run) {
     return end_call(model->train_shard(run));
 }
 
+const char *mtc_model_train_whole(const MtcModel *model, const MtcRun *run, char *waiting, int64_t shards,
+                                  int64_t steps) {
+    mtc_device_lock();
+    return end_call(model->train_whole(run, waiting, shards, steps));
+}
+
 const char *mtc_model_train_between(const MtcModel *model, const MtcRun *run, int from, int to) {
     mtc_device_lock();
     return end_call(model->train_between(run, from, to));

@@ -12,6 +12,8 @@ void mtc_library_leave(void);
  * piece of the device's order of work: nothing calls them but these. */
 const char *mtc_model_train(const MtcModel *model, const MtcRun *run, int64_t steps);
 const char *mtc_model_train_shard(const MtcModel *model, const MtcRun *run);
+const char *mtc_model_train_whole(const MtcModel *model, const MtcRun *run, char *waiting, int64_t shards,
+                                  int64_t steps);
 const char *mtc_model_train_between(const MtcModel *model, const MtcRun *run, int from, int to);
 const char *mtc_model_update(const MtcModel *model, const MtcRun *run);
 const char *mtc_model_add_sums(const MtcModel *model, void *to, const void *from, int64_t count);

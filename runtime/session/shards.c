@@ -256,10 +256,25 @@ static bool train_alone(MtcSession *session, const MtcRun *run, int64_t steps, c
     return *error || mtc_train_among_ranks(session, shards->ranks, run, steps, error);
 }
 
+/* As a graph of all shards, unless there are too many for one. */
+static bool trains_whole(const MtcSession *session) {
+    enum { MOST_SHARDS = 16 };
+    const MtcShards *shards = session->shards;
+    return session->model->train_whole && !shards->ranks && shards->count <= MOST_SHARDS;
+}
+
+static const char *train_whole(MtcSession *session, const MtcRun *run, int64_t steps) {
+    const MtcShards *shards = session->shards;
+    const char *error = choose_shard(session, 0);
+    return error ? error : mtc_model_train_whole(session->model, run, shards->level, shards->count, steps);
+}
+
 const char *mtc_train_steps(MtcSession *session, const MtcRun *run, int64_t steps) {
     const char *error = NULL;
     if (!session->shards)
         return mtc_model_train(session->model, run, steps);
+    if (trains_whole(session))
+        return train_whole(session, run, steps);
     if (train_alone(session, run, steps, &error))
         return error;
     for (int64_t step = 0; step < steps && !error; step++)

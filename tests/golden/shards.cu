@@ -423,6 +423,7 @@ static const Part parts[] = {
 static Repeated<Train> repeated;
 
 static Recorded shard_launches, update_launches;
+static WholeBatches whole_batches;
 static AmongPeers among;
 
 // the gradients of the shard that the clock shows
@@ -449,6 +450,7 @@ static const char *prepare(const MtcRun *) {
 
 static void release() {
     shard_launches.release();
+    whole_batches.release();
     update_launches.release();
     among.release();
     repeated.release();
@@ -575,6 +577,11 @@ static const char *add_sums_over_peers(const MtcPeers *peers, size_t offset, siz
 // steps of which each GPU computes one shard
 static const char *train_among(const MtcRun *run, const MtcPeers *peers, int64_t steps) {
     return among.train<Train, Update>(run, peers, steps);
+}
+
+// steps of so many shards, all of which are computed here
+static const char *train_whole(const MtcRun *run, char *waiting, int64_t shards, int64_t steps) {
+    return whole_batches.train<Train, Update>(run, {shards, run->arena + 2048, waiting, 2048}, steps);
 }
 
 // ---- evaluation ---------------------------------------------------------------------------------------------
@@ -815,6 +822,7 @@ const MtcModel mtc_model = {
     .sums_offset = 2048,
     .sums_bytes = 2048,
     .train_shard = train_shard,
+    .train_whole = train_whole,
     .update = update,
     .add_sums = add_sums,
     .add_over_peers = add_sums_over_peers,

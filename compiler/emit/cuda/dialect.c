@@ -204,6 +204,7 @@ static void write_train(Writer *out) {
 
 static void write_train_shard(Writer *out) {
     write_line(out, "static Recorded shard_launches, update_launches;\n"
+                    "static WholeBatches whole_batches;\n"
                     "static AmongPeers among;\n"
                     "\n"
                     "// the gradients of the shard that the clock shows\n"
@@ -234,7 +235,7 @@ static const char *prepares(const Emitter *e) {
 static void write_release(const Emitter *e, Writer *out) {
     write_open(out, "static void release() {");
     if (e->module->shards && !plan_exchanges(e->plan))
-        write_line(out, "shard_launches.release();");
+        write_line(out, "shard_launches.release();\nwhole_batches.release();");
     if (e->module->shards)
         write_line(out, "update_launches.release();\namong.release();");
     else
@@ -284,6 +285,17 @@ static void step_section(Emitter *e, Writer *out) {
     write_release(e, out);
 }
 
+static void write_train_whole(Emitter *e, Writer *out) {
+    const PlanSums sums = plan_sums(e->plan, e->module);
+    write_line(
+        out,
+        "\n// steps of so many shards, all of which are computed here\n"
+        "static const char *train_whole(const MtcRun *run, char *waiting, int64_t shards, int64_t steps) {\n"
+        "    return whole_batches.train<Train, Update>(run, {shards, run->arena + %lld, waiting, %lld}, steps);\n"
+        "}",
+        (long long)sums.begin, (long long)(sums.end - sums.begin));
+}
+
 static void updating(Emitter *e, Writer *out) {
     const bool stops = plan_exchanges(e->plan), fills = e->programs[PROGRAM_TRAIN]->buckets.count;
     write_line(out,
@@ -308,6 +320,8 @@ static void updating(Emitter *e, Writer *out) {
                : fills ? ", {}"
                        : "",
                fills ? ", bucket_table" : "");
+    if (!stops)
+        write_train_whole(e, out);
 }
 
 static void evaluation(Emitter *e, Writer *out) {

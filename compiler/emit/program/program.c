@@ -208,19 +208,16 @@ static void write_file(Emitter *e, Writer *out) {
 
 /* Others' programs are free to have kernels of these names. */
 static void claim_words_of_shards(Emitter *e) {
-    static const char *const words[] = {"update_kernel",   "update_ends",
-                                        "update",          "update_phases",
-                                        "UPDATE_PHASES",   "Update",
-                                        "train_shard",     "train_between",
-                                        "exchange_table",  "bucket_table",
-                                        "launch_between",  "WHOLE_BATCH",
-                                        "add_sums",        "shard_schedule",
-                                        "update_schedule", "add_reals",
-                                        "shard_share",     "examples_of_shards_before",
-                                        "shard_launches",  "update_launches",
-                                        "replay_shard",    "replay_update",
-                                        "among",           "train_among",
-                                        "follows_a_shard", "add_sums_over_peers"};
+    static const char *const words[] = {"update_kernel",      "update_ends",     "update",
+                                        "update_phases",      "UPDATE_PHASES",   "Update",
+                                        "train_shard",        "train_between",   "exchange_table",
+                                        "bucket_table",       "launch_between",  "WHOLE_BATCH",
+                                        "add_sums",           "shard_schedule",  "update_schedule",
+                                        "add_reals",          "shard_share",     "examples_of_shards_before",
+                                        "shard_launches",     "update_launches", "replay_shard",
+                                        "replay_update",      "among",           "train_among",
+                                        "whole_batches",      "train_whole",     "follows_a_shard",
+                                        "add_sums_over_peers"};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         names_claim(&e->globals, words[k]);
 }

@@ -439,6 +439,8 @@ static void write_shards(Emitter *e, Writer *out) {
         write_stops(e->plan, out);
     else
         write_line(out, ".train_shard = train_shard,");
+    if (e->dialect->peers && !plan_exchanges(e->plan))
+        write_line(out, ".train_whole = train_whole,");
     write_line(out, ".update = update,");
     if (e->plan->flat.bytes)
         write_flat(e, out);
