@@ -82,9 +82,11 @@ bool defined_in_c(const char *name) {
 static const char vector_types[] = "char uchar short ushort int uint long ulong longlong ulonglong float double";
 /* And what kernels call of the library: a local of the name would hide it. */
 static const char cuda_words[] =
-    "std cuda threadIdx blockIdx blockDim gridDim warpSize dim3 half bfloat16 float16 tf32 tf32x3 uint ushort ulong "
+    "std cuda threadIdx blockIdx blockDim gridDim warpSize dim3 half bfloat16 float16 e4m3 tf32 tf32x3 uint ushort "
+    "ulong "
     "fill_pack load_pack store_pack hold_row row_memory preloaded preloaded_early of_columns vectorized matmul_turns "
-    "rows_from sum_taps sum_terms sum_outputs both_images terms_of shared_bytes_of is_integer is_early is_in_terms "
+    "rows_from sum_taps sum_terms sum_outputs both_images terms_of shared_bytes_of is_integer is_float8 is_early "
+    "is_in_terms "
     "has_few_rows has_squares attends_on_tensor_cores ring_bytes log2_e";
 
 /* Types of the library, and no others of its words, begin with a capital and go on without: Pack, TensorTile. */
