@@ -4,7 +4,8 @@
 //     nvcc -std=c++17 -O3 -gencode=arch=compute_90a,code=sm_90a -DCASES='"tensor_speed.inc"' -shared -Xcompiler -fPIC
 //         -Ikernels_lib -Iruntime -Ibench bench/tensor.cu -o build/bench_tensor.so
 //
-// tensor_check.inc has small cases of all kinds, tensor_speed.inc those of ResNet-18.
+// tensor_check.inc has small cases of all kinds, tensor_check_float8.inc of floats of 8 bits, which devices before sm_89 do not multiply;
+// tensor_speed.inc those of ResNet-18 and GPT-2.
 #include <cstdio>
 
 #include "cuda/matmul.cuh"
@@ -56,7 +57,7 @@ __device__ void multiply_tile(int first, const A &a, const B &b, char *shared, c
 template <class P, class Tile, Kind KIND, bool SIDE, class A, class B>
 __device__ void multiply_and_store(int first, const A &a, const B &b, char *shared, void *out, float *side) {
     using T = Stored<typename Alone<Tile>::Type>;
-    using Result = std::conditional_t<is_integer<T>, float, T>;
+    using Result = std::conditional_t<is_integer<T>, float, std::conditional_t<is_float8<T>, bfloat16, T>>;
     if constexpr (KIND == WEIGHTS || P::slices > 1) {
         float *sums = (float *)out + (int64_t)blockIdx.y * P::M * P::N, *lines = side + blockIdx.y * P::M;
         constexpr int width = P::N % 4 == 0 ? 4 : 1;
@@ -163,7 +164,7 @@ static int launch(const void *a, const void *b, void *out, float *side, cudaStre
 }
 
 struct Case {
-    int kind, n, size, c, o, kernel, stride, slices, bytes, tile_m, tile_n, warps_m, warps_n, stages, terms;
+    int kind, n, size, c, o, kernel, stride, slices, bytes, tile_m, tile_n, warps_m, warps_n, stages, terms, whole;
     int (*launch)(const void *, const void *, void *, float *, cudaStream_t);
 };
 
@@ -184,16 +185,19 @@ template <Kind KIND, class S, class Tile, int SLICES = 1> static constexpr Case 
             Warps::warps_n,
             Tile::stages,
             Warps::terms,
+            is_integer<typename Tile::Element>,
             launch<KIND, S, Tile, SLICES>};
 }
 
 template <int M, int N, int WM, int WN, int STAGES> using Bf16 = TensorTile<M, N, 64, WM, WN, STAGES, bfloat16>;
 using Turns = TurnTile<128, 128, 64, 6, bfloat16>;
 using Int8Turns = TurnTile<128, 128, 128, 6, Integer>;
+using Fp8Turns = TurnTile<128, 128, 128, 6, e4m3>;
 template <int M, int N, bool EARLY = true> using Few = FewTile<M, N, EARLY>;
 template <int M, int N, int WM, int WN, int STAGES> using Tf32 = TensorTile<M, N, 32, WM, WN, STAGES, float>;
 template <int M, int N, int WM, int WN, int STAGES> using Tf32x3 = TensorTile<M, N, 32, WM, WN, STAGES, tf32x3>;
 template <int M, int N, int WM, int WN, int STAGES> using Int8 = TensorTile<M, N, 128, WM, WN, STAGES, Integer>;
+template <int M, int N, int WM, int WN, int STAGES> using Fp8 = TensorTile<M, N, 128, WM, WN, STAGES, e4m3>;
 
 static const Case cases[] = {
 #include CASES

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from triton.testing import do_bench
 
 KINDS = ["forward", "data", "weights", "NN", "NT", "TN"]
-FIELDS = "kind n size c o kernel stride slices bytes tile_m tile_n warps_m warps_n stages terms".split()
+FIELDS = "kind n size c o kernel stride slices bytes tile_m tile_n warps_m warps_n stages terms whole".split()
 
 
 class Case(ctypes.Structure):
@@ -24,6 +24,15 @@ class Case(ctypes.Structure):
 
 def integers(*shape):
     return torch.randint(-127, 128, shape, device="cuda", dtype=torch.int8)
+
+
+def floats_of_8_bits(*shape):
+    return torch.randn(shape, device="cuda").to(torch.float8_e4m3fn)
+
+
+def multiply_floats_of_8_bits(a, b):
+    one = torch.ones((), device="cuda")
+    return torch._scaled_mm(a, b.T, one, one, out_dtype=torch.bfloat16) if a.element_size() == 1 else a @ b.T
 
 
 def image(case, n, channels, size):
@@ -57,9 +66,12 @@ def convolution(case):
 def plain(case):
     dtype = torch.bfloat16 if case.bytes == 2 else torch.float32
     m, k, n, kind = case.n, case.c, case.o, KINDS[case.kind]
-    if case.bytes == 1:
+    if type_of(case) == "int8":
         a, b = integers(m, k), integers(n, k)
         return a, b, lambda a=a, b=b: a @ b.T if a.is_floating_point() else torch._int_mm(a, b.T)
+    if type_of(case) == "fp8":
+        a, b = floats_of_8_bits(m, k), floats_of_8_bits(n, k)
+        return a, b, lambda a=a, b=b: multiply_floats_of_8_bits(a, b)
     a = torch.randn((k, m) if kind == "TN" else (m, k), device="cuda").to(dtype)
     b = torch.randn((n, k) if kind == "NT" else (k, n), device="cuda").to(dtype) / k**0.5
     return a, b, lambda a=a, b=b: (a.T if kind == "TN" else a) @ (b.T if kind == "NT" else b)
@@ -74,13 +86,13 @@ def allow_tf32(allowed):
 
 
 def type_of(case):
-    return {1: "int8", 2: "bf16", 4: "tf32" if case.terms == 1 else "tf32x3"}[case.bytes]
+    return {1: "int8" if case.whole else "fp8", 2: "bf16", 4: "tf32" if case.terms == 1 else "tf32x3"}[case.bytes]
 
 
 def bound_of(case, call, expected):
     """How far a result may be from the exact one: of integers, as far as a float rounds; of two terms, twice as far as PyTorch's in fp32, or 2^-22, which short sums are within."""
     if case.terms == 1:
-        return {"int8": 1e-7, "bf16": 5e-3, "tf32": 1e-3}[type_of(case)]
+        return {"int8": 1e-7, "fp8": 5e-3, "bf16": 5e-3, "tf32": 1e-3}[type_of(case)]
     allow_tf32(False)
     bound = max(2 * distance(stored(case, call()).double(), expected), 2**-22)
     allow_tf32(True)
@@ -106,7 +118,7 @@ def main():
         expected = stored(case, call(a.double(), b.double()) if checking else call().double())
         slices = kind == "weights" or case.slices > 1
         out = torch.full((case.slices if slices else 1, expected.numel()), float("nan"), device="cuda",
-                         dtype=torch.float32 if slices or case.bytes == 1 else a.dtype)
+                         dtype=torch.float32 if slices or case.whole else torch.bfloat16 if case.bytes == 1 else a.dtype)
         side = torch.full((case.slices, case.o), float("nan"), device="cuda")
         launch = lambda: case.launch(a.data_ptr(), b.data_ptr(), out.data_ptr(), side.data_ptr(),
                                      torch.cuda.current_stream().cuda_stream)  # noqa: E731

@@ -2,6 +2,7 @@
 #ifndef MTC_CUDA_MATH_CUH
 #define MTC_CUDA_MATH_CUH
 
+#include "cuda/float8.cuh"
 #include "cuda/integer.cuh"
 #include "cuda/narrow.cuh"
 #include "cuda/tf32.cuh"

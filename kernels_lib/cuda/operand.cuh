@@ -1,6 +1,6 @@
 /* Operands of a product: matrices as they lie in memory, or as they are seen there.
  *
- *     matrix<LD>(p)                 p: f32, rounded(f32), Narrow or Integer [rows, LD], row-major
+ *     matrix<LD>(p)                 p: f32, rounded(f32), Narrow, Integer or e4m3 [rows, LD], row-major
  *     gathered<LD>(p, batch, f)     p: u8, i32 or f32 [examples, LD]; row i is f(p[row(batch, i), ...]), f as it is loaded
  *     window<...>(p), filter<...>(p)  the operands of convolutions, read straight from image and filters: window.cuh
  *     rows_from(m, first)           the rows from `first` on of any of these
@@ -47,6 +47,7 @@ template <> struct FourOf<tf32> { using Type = float4; };
 template <> struct FourOf<int> { using Type = int4; };
 template <> struct FourOf<unsigned char> { using Type = unsigned; };
 template <> struct FourOf<Integer> { using Type = Pack<Integer, 4>; };
+template <> struct FourOf<e4m3> { using Type = Pack<e4m3, 4>; };
 template <> struct FourOf<Narrow> { using Type = Pack<Narrow, 4>; };
 
 /* So many neighbours of a row, from a multiple of it on, lie together and aligned when rows, or taps, are SIZE long. */

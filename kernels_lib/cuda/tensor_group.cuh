@@ -38,6 +38,11 @@ static inline __device__ uint64_t panel_descriptor(unsigned address, bool along_
                      ", 1;"                                                                                            \
                      : SUMS_OF_##lines("+r")                                                                           \
                      : "l"(x), "l"(y));                                                                                \
+    else if constexpr (is_float8<T>)                                                                                   \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #lines "k32.f32.e4m3.e4m3 {" names "}, %" #x_name             \
+                     ", %" #y_name ", %" #tx_name ", 1, 1;"                                                            \
+                     : SUMS_OF_##lines("+f")                                                                           \
+                     : "l"(x), "l"(y), "n"(ADDS));                                                                     \
     else if constexpr (sizeof(T) == 2)                                                                                 \
         asm volatile("wgmma.mma_async.sync.aligned.m64n" #lines "k16.f32." NARROW_NAME "." NARROW_NAME " {" names      \
                      "}, %" #x_name ", %" #y_name ", 1, 1, 1, %" #tx_name ", %" #ty_name ";"                           \
@@ -49,8 +54,8 @@ static inline __device__ uint64_t panel_descriptor(unsigned address, bool along_
                      : SUMS_OF_##lines("+f")                                                                           \
                      : "l"(x), "l"(y))
 
-/* sum += 64 lines of x by LINES of y. */
-template <class T, int LINES, bool X_ALONG_K, bool Y_ALONG_K>
+/* sum += 64 lines of x by LINES of y; of float8 without ADDS, sum becomes the product. */
+template <class T, int LINES, bool X_ALONG_K, bool Y_ALONG_K, bool ADDS = true>
 __device__ void multiply_group(uint64_t x, uint64_t y, SumOf<T> (&sum)[LINES / 2]) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     if constexpr (LINES == 64) {
@@ -153,12 +158,21 @@ template <class Tile, bool A_ALONG_K, bool B_ALONG_K> class GroupSums {
     static constexpr int steps = PANEL_ROW / GROUP_STEP / (share_k ? GROUPS : 1);
     static_assert(share_x || x_lines == GROUP_LINES, "groups must cover the tile");
 
-    static_assert(!is_integer<T> || (A_ALONG_K && B_ALONG_K), "no instruction turns bytes round");
+    static_assert(sizeof(T) > 1 || (A_ALONG_K && B_ALONG_K), "no instruction turns bytes round");
 
-    SumOf<T> sum[lines / 2] = {};
+    static constexpr bool apart = is_float8<T>; // tensor cores keep 14 bits of a sum: those of a panel join the others
+    SumOf<T> sum[lines / 2] = {}, of_panel[apart ? lines / 2 : 1];
 
     static __device__ constexpr int step_bytes(bool along_k) {
         return along_k ? GROUP_STEP : GROUP_STEP / (int)sizeof(T) * PANEL_ROW;
+    }
+
+    template <bool ADDS> __device__ void add_step(uint64_t first_x, uint64_t first_y, int step) {
+        const uint64_t x = first_x + step * step_bytes(x_along_k) / 16, y = first_y + step * step_bytes(y_along_k) / 16;
+        if constexpr (apart)
+            multiply_group<T, lines, x_along_k, y_along_k, ADDS>(x, y, of_panel);
+        else
+            multiply_group<T, lines, x_along_k, y_along_k>(x, y, sum);
     }
 
     template <class Visit> __device__ void visit(float *sums, Visit visit) const {
@@ -169,7 +183,7 @@ template <class Tile, bool A_ALONG_K, bool B_ALONG_K> class GroupSums {
 public:
     /* Panels that are still read when `multiply` returns. With few stages two blocks share a multiprocessor: one multiplies
      * while the other waits, and a panel more on its way is worth more. */
-    static constexpr int behind = Tile::stages > 3 ? 1 : 0;
+    static constexpr int behind = Tile::stages > 3 && !apart ? 1 : 0;
 
     __device__ void multiply(unsigned a, unsigned b) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -181,10 +195,16 @@ public:
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
         for (int step = 0; step < steps; step++)
-            multiply_group<T, lines, x_along_k, y_along_k>(first_x + step * step_bytes(x_along_k) / 16,
-                                                           first_y + step * step_bytes(y_along_k) / 16, sum);
+            if (apart && step == 0)
+                add_step<false>(first_x, first_y, step);
+            else
+                add_step<true>(first_x, first_y, step);
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
         asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(behind) : "memory");
+        if constexpr (apart)
+#pragma unroll
+            for (int e = 0; e < lines / 2; e++)
+                sum[e] += of_panel[e];
 #endif
     }
     __device__ void finish() {

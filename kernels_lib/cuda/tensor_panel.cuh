@@ -81,6 +81,8 @@ static inline __device__ void split_chunk(char *chunk, char *second) {
 template <class T> __device__ T rounded_to(float x) {
     if constexpr (std::is_same_v<T, Narrow>)
         return to_narrow(x);
+    else if constexpr (is_float8<T>)
+        return to_e4m3(x);
     else
         return x;
 }

@@ -6,6 +6,10 @@
  *     group 0     | multiplies 0 | writes 0 out | multiplies 2 | ...
  *     group 1                    | multiplies 1 | writes 1 out | ...
  *
+ * Of floats of 8 bits, tensor cores keep 14 bits of a sum. Those of each panel are made apart, and a group waits for them and adds them to the
+ * others. The other group multiplies meanwhile: each has a stream of panels, and goes its own way from its first turn on, which is when the
+ * other group has multiplied one tile.
+ *
  * Two blocks, a cluster, work on neighbouring tiles of the same columns: each brings half of the panel of b, for both. */
 #ifndef MTC_CUDA_TENSOR_TURNS_CUH
 #define MTC_CUDA_TENSOR_TURNS_CUH
@@ -37,27 +41,30 @@ template <class Product, class Tile> struct TurnOrder {
     }
 };
 
-/* Where a stream of panels stands. */
-template <int STAGES> struct TurnPlace {
-    int stage = 0, phase = 0;
+/* Where a stream of panels stands, `first` being the first of its stages. */
+template <class Tile> struct TurnPlace {
+    static constexpr int stages = Tile::stages / Tile::streams;
+    int first, stage, phase = 0;
 
+    __device__ explicit TurnPlace(int stream) : first(stream * stages), stage(first) {
+    }
     __device__ void advance() {
-        if (++stage == STAGES)
-            stage = 0, phase ^= 1;
+        if (++stage == first + stages)
+            stage = first, phase ^= 1;
     }
     __device__ void advance(int panels) {
-        int end = stage + panels;
-        stage = end % STAGES;
-        phase = (phase + end / STAGES) % 2;
+        int end = stage - first + panels;
+        stage = first + end % stages;
+        phase = (phase + end / stages) % 2;
     }
 };
 
-/* The ninth warp's only busy thread: all panels of all tiles of its block. */
+/* The only busy thread of a warp: all panels of a stream, of the tiles from `pair` on. */
 template <class Product, class Tile, bool A_ALONG_K, bool B_ALONG_K>
-__device__ void fetch_in_turns(int pair, int stride, const OperandMaps &maps, unsigned shared) {
+__device__ void fetch_in_turns(int pair, int stride, int stream, const OperandMaps &maps, unsigned shared) {
     using Memory = TurnMemory<Tile>;
     using Order = TurnOrder<Product, Tile>;
-    TurnPlace<Tile::stages> place;
+    TurnPlace<Tile> place(stream);
     acquire_map(&maps.a);
     acquire_map(&maps.b);
     const int half = block_of_cluster() * BOX;
@@ -104,7 +111,8 @@ public:
 private:
     static constexpr int steps = all_passes / passes; // that a part is written in
     static constexpr int kept = width * row / LANES;  // totals of columns that each lane keeps
-    SumOf<T> sum[halves][Tile::n / 2] = {};
+    static constexpr bool apart = is_float8<T>;       // sums of a panel are made so
+    SumOf<T> sum[halves][Tile::n / 2] = {}, of_panel[apart ? Tile::n / 2 : 1];
     int last = 0; // the stage of the panel that is still being multiplied
 
     static __device__ constexpr int step_bytes(bool along_k) {
@@ -143,6 +151,29 @@ private:
                     x + (half * GROUP_LINES * PANEL_ROW + step * step_bytes(A_ALONG_K)) / 16,
                     y + step * step_bytes(B_ALONG_K) / 16, sum[half]);
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    }
+    /* A panel's sums of 64 lines, when they are there. */
+    __device__ void multiply_apart(uint64_t x, uint64_t y) {
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        multiply_group<T, Tile::n, true, true, false>(x, y, of_panel);
+#pragma unroll
+        for (int step = 1; step < PANEL_ROW / GROUP_STEP; step++)
+            multiply_group<T, Tile::n, true, true>(x + step * GROUP_STEP / 16, y + step * GROUP_STEP / 16, of_panel);
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    }
+    __device__ void add_panel(unsigned shared, int stage) {
+        const unsigned a = shared + stage * Memory::panel;
+        const uint64_t x = panel_descriptor(a, true), y = panel_descriptor(a + Memory::panel_a, true);
+#pragma unroll
+        for (int half = 0; half < halves; half++) {
+            multiply_apart(x + half * GROUP_LINES * PANEL_ROW / 16, y);
+            if (half == halves - 1)
+                release(shared, stage);
+#pragma unroll
+            for (int e = 0; e < Tile::n / 2; e++)
+                sum[half][e] += of_panel[e];
+        }
     }
     static __device__ float *own_sums(char *shared) {
         return (float *)(shared + Memory::sums + threadIdx.x / LANES * Memory::warp_sums);
@@ -245,17 +276,23 @@ public:
 #pragma unroll 1
         do { // at least once, as in tensor.cuh
             await_phase(shared + Memory::full + place.stage * 8, place.phase);
-            multiply_panel(shared + place.stage * Memory::panel);
-            asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-            if (panel > 0)
-                release(shared, last);
-            last = place.stage;
+            if constexpr (apart) {
+                add_panel(shared, place.stage);
+            } else {
+                multiply_panel(shared + place.stage * Memory::panel);
+                asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+                if (panel > 0)
+                    release(shared, last);
+                last = place.stage;
+            }
             place.advance();
         } while (++panel < divide_up(Product::K, Tile::k));
     }
     __device__ void finish(unsigned shared) {
-        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-        release(shared, last);
+        if constexpr (!apart) {
+            asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+            release(shared, last);
+        }
     }
     /* What `out` reads for step `step` is read ahead, that of the first step while panels are still being multiplied. */
     __device__ void read_ahead(const Out &out, int i0, int j0, int step, Ahead (&ahead)[passes]) const {
@@ -309,21 +346,22 @@ __device__ void multiply_in_turns(int pair, int stride, char *shared, const Out 
     using Order = TurnOrder<Product, Tile>;
     using Sums = TurnSums<Product, Tile, A_ALONG_K, B_ALONG_K, Out>;
     const int group = __shfl_sync(~0u, threadIdx.x / GROUP_THREADS, 0);
-    TurnPlace<Tile::stages> place;
+    constexpr bool together = Tile::streams == 1; // both groups take from one stream
+    TurnPlace<Tile> place(together ? 0 : group);
     for (int turn = 0; pair < Order::pairs; pair += stride, turn++)
         if (turn % 2 == group) {
             Order order(pair);
             Sums sums;
-            if (turn > 0)
+            if (turn > 0 && (together || turn == 1))
                 await_turn(group);
             sums.multiply(shared_address(shared), place);
-            if (pair + stride < Order::pairs)
+            if (pair + stride < Order::pairs && (together || turn == 0))
                 give_turn(1 - group);
             typename Sums::Ahead ahead[Sums::passes];
             sums.read_ahead(out, order.i0(), order.j0, 0, ahead);
             sums.finish(shared_address(shared));
             sums.write(out, order.i0(), order.j0, shared, ahead);
-        } else {
+        } else if (together) {
             place.advance(divide_up(Product::K, Tile::k));
         }
 }
@@ -378,8 +416,10 @@ __device__ void matmul_in_turns(int tile, OperandMaps &maps, const A &a, const B
         multiply_in_turns<Product, Tile, A::along_k, B::along_k>(pair, stride, shared, out);
     } else {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-        if (threadIdx.x == THREADS)
-            fetch_in_turns<Product, Tile, A::along_k, B::along_k>(pair, stride, maps, base);
+        const int stream = Tile::streams > 1 ? threadIdx.x / LANES - WARPS : 0;
+        if (stream < Tile::streams && threadIdx.x == THREADS + stream * LANES)
+            fetch_in_turns<Product, Tile, A::along_k, B::along_k>(pair + stream * stride, Tile::streams * stride,
+                                                                  stream, maps, base);
     }
     __syncwarp();
     arrive_at_cluster(); // what the other block copies, or arrives at, must be here until then

@@ -66,7 +66,13 @@ __device__ void multiply_fragments(const unsigned (&a)[4], unsigned b0, unsigned
                      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
                      : "r"(a[half * 2]), "r"(a[half * 2 + 1]), "r"(b[half]));
 #else
-    if constexpr (sizeof(T) == 2)
+    static_assert(!is_float8<T> || HAS_FLOAT8<T>, "numbers of 8 bits are multiplied from sm_89 on");
+    if constexpr (is_float8<T>)
+        asm volatile("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 "
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                     : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    else if constexpr (sizeof(T) == 2)
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." NARROW_NAME "." NARROW_NAME ".f32 "
                      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
@@ -103,7 +109,7 @@ template <class Tile, bool A_ALONG_K, bool B_ALONG_K> class WarpSums {
     static constexpr int down = Tile::m / Tile::warps_m / 16, across = Tile::n / Tile::warps_n / 8;
     static_assert(Tile::warps_m * Tile::warps_n == WARPS && down > 0 && across % 2 == 0, "warps must cover the tile");
 
-    static_assert(!is_integer<T> || (A_ALONG_K && B_ALONG_K), "no instruction turns bytes round");
+    static_assert(sizeof(T) > 1 || (A_ALONG_K && B_ALONG_K), "no instruction turns bytes round");
 
     SumOf<T> sum[down][across][4] = {};
 
@@ -156,12 +162,25 @@ template <class Tile, bool A_ALONG_K, bool B_ALONG_K> class WarpSums {
                 multiply_step(x, y, sum);
         }
     }
+    static __device__ void multiply_steps(unsigned a, unsigned b, Sums &sum) {
+#pragma unroll
+        for (int step = 0; step < STEPS; step++) {
+            X x;
+            Y y;
+            load_step(a, b, step, x, y);
+            multiply_step(x, y, sum);
+        }
+    }
     /* Tensor cores cut off what they add up: small products come first, and sums of a panel are made apart, and rounded when
      * they join the others. */
-    __device__ void multiply_terms(unsigned a, unsigned b) {
+    __device__ void multiply_apart(unsigned a, unsigned b) {
         Sums of_panel = {};
-        add_steps<true>(a, b, of_panel);
-        add_steps<false>(a, b, of_panel);
+        if constexpr (Tile::terms == 2) {
+            add_steps<true>(a, b, of_panel);
+            add_steps<false>(a, b, of_panel);
+        } else {
+            multiply_steps(a, b, of_panel);
+        }
 #pragma unroll
         for (int i = 0; i < down; i++)
 #pragma unroll
@@ -175,16 +194,10 @@ public:
     static constexpr int behind = 0; // panels that are still read when `multiply` returns
 
     __device__ void multiply(unsigned a, unsigned b) {
-        if constexpr (Tile::terms == 2)
-            multiply_terms(a, b);
+        if constexpr (Tile::terms == 2 || is_float8<T>)
+            multiply_apart(a, b);
         else
-#pragma unroll
-            for (int step = 0; step < STEPS; step++) {
-                X x;
-                Y y;
-                load_step(a, b, step, x, y);
-                multiply_step(x, y, sum);
-            }
+            multiply_steps(a, b, sum);
     }
     __device__ void finish() {
     }

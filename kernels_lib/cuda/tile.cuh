@@ -3,6 +3,7 @@
 #define MTC_CUDA_TILE_CUH
 
 #include "cuda/architecture.cuh"
+#include "cuda/float8.cuh"
 #include "cuda/team.cuh"
 #include "cuda/tf32.cuh"
 #include <type_traits>
@@ -66,6 +67,7 @@ template <int m_, int n_, int k_, int stages_, class Element_> struct TurnTile {
     using Element = Element_;
     using Alone = TensorTile<m_, n_, k_, 2, 4, 3, Element>;
     static constexpr int m = m_, n = n_, k = k_, stages = stages_;
+    static constexpr int streams = is_float8<Element> ? 2 : 1; // that share the stages
 };
 template <class Tile> constexpr bool takes_turns = false;
 template <int m, int n, int k, int stages, class Element>
