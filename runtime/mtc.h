@@ -28,7 +28,8 @@ typedef enum MtcType {
     MTC_BF16,
     MTC_U16,
     MTC_F16,
-    MTC_I8 /* of a weight that is quantized */
+    MTC_I8,  /* of a weight that is quantized */
+    MTC_E4M3 /* of a value: floats of 8 bits */
 } MtcType;
 
 /* A tensor in the arena: a weight; a buffer, which is kept with the weights but not trained by gradients (the mean that
@@ -121,6 +122,7 @@ typedef enum MtcMath {
     MTC_MATH_TF32X3,
     MTC_MATH_BF16,
     MTC_MATH_FP16,
+    MTC_MATH_FP8,
     MTC_MATH_INT8,
     MTC_MATHS
 } MtcMath;

@@ -4,7 +4,7 @@
 
 #include "ir/type.h"
 
-typedef enum Math { MATH_FP32, MATH_TF32, MATH_TF32X3, MATH_BF16, MATH_FP16, MATH_INT8, MATHS } Math;
+typedef enum Math { MATH_FP32, MATH_TF32, MATH_TF32X3, MATH_BF16, MATH_FP16, MATH_FP8, MATH_INT8, MATHS } Math;
 
 typedef struct MathInfo {
     const char *name, *symbol; /* "bf16", "BF16" of the runtime's MTC_MATH_BF16 */
@@ -15,6 +15,6 @@ typedef struct MathInfo {
 } MathInfo;
 
 extern const MathInfo math_info[MATHS];
-Math math_of_dtype(DType dtype); /* MATH_FP32 but for numbers of 16 bits and integers of 8 */
+Math math_of_dtype(DType dtype); /* MATH_FP32 but for numbers of 16 bits and of 8 */
 
 #endif

@@ -14,6 +14,10 @@ bool dtype_is_narrow(DType dtype) {
     return dtype_info[dtype].rounding;
 }
 
+bool dtype_is_byte(DType dtype) {
+    return dtype == DT_I8 || dtype == DT_E4M3;
+}
+
 bool dtype_is_real(DType dtype) {
     return dtype == DT_F32 || dtype_is_narrow(dtype);
 }

@@ -54,6 +54,7 @@ typedef struct Range {
 
 extern const Range range_unknown;
 bool dtype_is_narrow(DType dtype); /* numbers of 16 bits, made of f32 by rounding */
+bool dtype_is_byte(DType dtype);   /* numbers of 8 bits that products multiply */
 bool dtype_is_real(DType dtype);   /* these, and f32 */
 bool dtype_is_whole(DType dtype);  /* holds whole numbers, or the conditions 0 and 1 */
 Range range_of_dtype(DType dtype);

@@ -50,6 +50,12 @@ INFER(to_i8) {
     return n->in[0]->type.dtype == DT_F32;
 }
 
+INFER(to_e4m3) {
+    n->type = n->in[0]->type;
+    n->type.dtype = DT_E4M3;
+    return n->in[0]->type.dtype == DT_F32;
+}
+
 static Range range_to_i8(UNUSED const Graph *g, UNUSED const Node *n) {
     return (Range){-I8_LARGEST, I8_LARGEST};
 }
@@ -263,6 +269,19 @@ const OpDef op_to_i8 = {
     .range = range_to_i8,
     .c = "to_i8($0)",
     .prec = PREC_PRIMARY,
+};
+
+const OpDef op_to_e4m3 = {
+    .name = "to_e4m3",
+    .cls = OP_MAP,
+    .flags = OP_LOGIC | OP_CHEAP | OP_NO_GRAD,
+    .arity = 1,
+    .doc = "x rounded to the nearest number of 4 significant bits and 4 of exponent, halves to even, from 2^-9 to 448, "
+           "which stands for what is beyond it. The compiler writes it where `precision` is fp8.",
+    .infer = infer_to_e4m3,
+    .c = "to_e4m3($0)",
+    .prec = PREC_PRIMARY,
+    .rounds = "to_float(to_e4m3($0))",
 };
 
 const OpDef op_to_float = {

@@ -47,7 +47,7 @@ INFER(matmul) {
     n->type.dim[n->type.rank - 2] = rows_of(a, ta);
     n->type.dim[n->type.rank - 1] = cols_of(b, tb);
     n->type.dtype = contracted_dtype(a->dtype);
-    return a->dtype == b->dtype && (dtype_is_real(a->dtype) || a->dtype == DT_I8);
+    return a->dtype == b->dtype && (dtype_is_real(a->dtype) || dtype_is_byte(a->dtype));
 }
 
 /* The gradient of a matrix that served a whole stack is the sum over the stack. */
@@ -173,8 +173,8 @@ const OpDef op_matmul = {
     .attrs = ATTR_TRANSPOSED,
     .doc = "The matrix product, y[i, j] = sum over k of a[i, k] * b[k, j], of each pair in stacks of matrices, which "
            "broadcast. "
-           "A vector on the left is a row, on the right a column. Operands in bf16 give sums in f32, operands in i8 "
-           "exact ones in i32.",
+           "A vector on the left is a row, on the right a column. Operands in bf16 or e4m3 give sums in f32, operands "
+           "in i8 exact ones in i32.",
     .example = "y = matmul(x, weight([6, 3]))",
     .infer = infer_matmul,
     .grad = grad_matmul,

@@ -62,6 +62,10 @@ static const Tile small_tiles[] = {
 static const Tile narrow_tiles[] = {TURNS(64, 6), TENSOR_TILES(64), FEW_TILES(16), FEW_TILES(32), FEW_TILES(64)},
                   tf32_tiles[] = {TENSOR_TILES(32)}, integer_tiles[] = {TURNS(128, 6), TENSOR_TILES(128)};
 
+/* Threads have the sums of a panel beside those of all. */
+static const Tile float8_tiles[] = {TURNS(128, 6), TENSOR(128, 128, 128, 2, 4, 3), TENSOR(128, 64, 128, 4, 2, 4),
+                                    TENSOR(64, 128, 128, 2, 4, 4), TENSOR(64, 64, 128, 4, 2, 4)};
+
 /* Of two terms: threads have the terms of their lines and the sums of a panel beside those of all. */
 static const Tile tf32x3_tiles[] = {TENSOR(128, 128, 32, 2, 4, 4), TENSOR(64, 256, 32, 2, 4, 3),
                                     TENSOR(128, 64, 32, 4, 2, 3), TENSOR(64, 128, 32, 2, 4, 3)};
@@ -115,8 +119,8 @@ static bool may_take_turns(const Kernel *kernel, const Tile *tile, const Machine
     enum { TILES_OF_A_BLOCK = 4 };
     bool many = tile_count(kernel, tile) >= TILES_OF_A_BLOCK * (int64_t)machine->multiprocessors;
     bool pairs = kernel->m % (TURN_BLOCKS * tile->m) == 0 && kernel->n % 8 == 0 && !kernel->side;
-    bool lies =
-        kernel->math != MATH_INT8 || (!kernel->a.transposed && kernel->b.transposed); /* nothing turns bytes round */
+    bool bytes = dtype_is_byte(math_info[kernel->math].dtype);
+    bool lies = !bytes || (!kernel->a.transposed && kernel->b.transposed); /* nothing turns bytes round */
     return machine->warp_groups && machine->resident > 1 && many && pairs && lies &&
            (kernel->batches == 1 || is_in_slices(kernel, tile)) && is_copied_by_hardware(&kernel->a) &&
            is_copied_by_hardware(&kernel->b);
@@ -252,6 +256,8 @@ static const Tile *tile_choice(const Kernel *kernel, const Machine *machine, int
         return i < COUNT(tf32_tiles) ? &tf32_tiles[i] : NULL;
     if (kernel->math == MATH_TF32X3)
         return i < COUNT(tf32x3_tiles) ? &tf32x3_tiles[i] : NULL;
+    if (kernel->math == MATH_FP8)
+        return i < COUNT(float8_tiles) ? &float8_tiles[i] : NULL;
     if (kernel->math == MATH_INT8)
         return i < COUNT(integer_tiles) ? &integer_tiles[i] : NULL;
     if (i <= LARGE)

@@ -7,7 +7,7 @@
  *     rows_from(m, first), columns_from(m, first)       the rows, columns of m from there on
  *     transposed(m)                                     any of these with its rows for columns
  *
- * `at` points to numbers of type real or Narrow, or to integers of 8 bits (matmul_i8.h). A matrix of reals is multiplied where it
+ * `at` points to numbers of type real, Narrow or e4m3, or to integers of 8 bits (matmul_i8.h). A matrix of reals is multiplied where it
  * lies; of all others, the block that is needed next is copied, integers as they are, the others as plain numbers. */
 #ifndef MTC_CPU_OPERAND_H
 #define MTC_CPU_OPERAND_H
@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "float8.h"
 #include "narrow.h"
 
 /* How a window moves along an axis of an image: output o sees at tap k the position p = o * stride + k * dilation - pad
@@ -26,7 +27,7 @@ typedef struct Axis {
 typedef enum MatrixKind { MATRIX_PLAIN, MATRIX_WINDOW, MATRIX_FILTER } MatrixKind;
 
 /* What a matrix is made of. A copy has reals, or integers as they are. */
-typedef enum Element { ELEMENT_REAL, ELEMENT_NARROW, ELEMENT_I8 } Element;
+typedef enum Element { ELEMENT_REAL, ELEMENT_NARROW, ELEMENT_I8, ELEMENT_E4M3 } Element;
 
 typedef struct Matrix Matrix;
 
@@ -45,7 +46,8 @@ struct Matrix {
 };
 
 #define is_narrow(at) _Generic(*(at), Narrow : true, default : false)
-#define element_at(at) _Generic(*(at), Narrow : ELEMENT_NARROW, signed char : ELEMENT_I8, default : ELEMENT_REAL)
+#define element_at(at)                                                                                                 \
+    _Generic(*(at), Narrow : ELEMENT_NARROW, signed char : ELEMENT_I8, e4m3 : ELEMENT_E4M3, default : ELEMENT_REAL)
 
 #define matrix(from, count) ((Matrix){.at = (from), .element = element_at(from), .columns = (count)})
 #define window(from, ...) window_of(from, element_at(from), __VA_ARGS__)
@@ -122,6 +124,9 @@ static inline void copy_numbers(void *to, const Matrix *m, ptrdiff_t from, int c
     if (m->element == ELEMENT_NARROW)
         for (int k = 0; k < count; k++)
             ((real *)to)[k] = to_float(((const Narrow *)m->at)[from + k]);
+    else if (m->element == ELEMENT_E4M3)
+        for (int k = 0; k < count; k++)
+            ((real *)to)[k] = e4m3_to_float(((const e4m3 *)m->at)[from + k]);
     else if (m->element == ELEMENT_I8)
         copy_bytes(to, (const signed char *)m->at + from, (size_t)count);
     else

@@ -46,6 +46,9 @@ static inline __device__ e4m3 to_e4m3(float x) {
     int bits = x != x ? 0x7f : magnitude < normal ? small : large < largest ? large : largest;
     return {(unsigned char)(bits | sign)};
 }
+static inline __device__ unsigned short to_e4m3_pair(float low, float high) {
+    return (unsigned short)(to_e4m3(high).bits << 8 | to_e4m3(low).bits);
+}
 static inline __device__ float to_float(e4m3 x) {
     constexpr int shift = 20, bias = (127 - 7) << 23;
     int magnitude = x.bits & 0x7f, sign = (x.bits & 0x80) << 24;

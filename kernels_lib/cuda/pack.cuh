@@ -54,6 +54,15 @@ template <int N> __device__ Pack<Narrow, N> to_narrow(const Pack<float, N> &pack
     return result;
 }
 
+template <int N> __device__ Pack<e4m3, N> to_e4m3(const Pack<float, N> &pack) {
+    static_assert(N % 2 == 0, "pairs");
+    Pack<e4m3, N> result;
+#pragma unroll
+    for (int v = 0; v < N; v += 2)
+        ((unsigned short *)result.value)[v / 2] = to_e4m3_pair(pack[v], pack[v + 1]);
+    return result;
+}
+
 #ifdef MTC_FLOAT16
 template <int N> __device__ Pack<float16, N> to_f16(const Pack<float, N> &pack) {
     return to_narrow(pack);

@@ -241,16 +241,16 @@ double mtc_shortest(float value) {
 }
 
 size_t mtc_type_size(MtcType type) {
-    static const size_t sizes[] = {4, 4, 1, 1, 8, 2, 2, 2, 1};
+    static const size_t sizes[] = {4, 4, 1, 1, 8, 2, 2, 2, 1, 1};
     return sizes[type];
 }
 
 bool mtc_is_real(MtcType type) {
-    return type == MTC_F32 || type == MTC_F64 || type == MTC_BF16 || type == MTC_F16;
+    return type == MTC_F32 || type == MTC_F64 || type == MTC_BF16 || type == MTC_F16 || type == MTC_E4M3;
 }
 
 const char *mtc_type_name(MtcType type) {
-    static const char *const names[] = {"f32", "i32", "u8", "bool", "f64", "bf16", "u16", "f16", "i8"};
+    static const char *const names[] = {"f32", "i32", "u8", "bool", "f64", "bf16", "u16", "f16", "i8", "e4m3"};
     return names[type];
 }
 

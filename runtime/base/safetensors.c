@@ -315,7 +315,7 @@ const MtcBlob *mtc_archive_find_average(const MtcArchive *archive, const char *n
 /* ---- writing ---- */
 
 const char *mtc_dtype(MtcType type) {
-    static const char *const names[] = {"F32", "I32", "U8", "BOOL", "F64", "BF16", "U16", "F16", "I8"};
+    static const char *const names[] = {"F32", "I32", "U8", "BOOL", "F64", "BF16", "U16", "F16", "I8", "F8_E4M3"};
     return names[type];
 }
 

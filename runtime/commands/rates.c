@@ -6,21 +6,21 @@
 
 typedef struct Architecture {
     int major, minor;
-    double fp32, tf32, bf16, fp16, int8;
+    double fp32, tf32, bf16, fp16, fp8, int8;
 } Architecture;
 
 static const Architecture architectures[] = {
-    {7, 0, 128, 0, 0, 1024, 0},            /* V100 */
-    {7, 5, 128, 0, 0, 1024, 2048},         /* T4, RTX 20: their tensor cores have no other types */
-    {8, 0, 128, 1024, 2048, 2048, 4096},   /* A100 */
-    {8, 6, 256, 512, 1024, 1024, 2048},    /* A10, A40, RTX A6000, RTX 30 */
-    {8, 7, 256, 0, 0, 0, 0},               /* Orin */
-    {8, 9, 256, 512, 1024, 1024, 2048},    /* L4, L40S, RTX 6000 Ada, RTX 40 */
-    {9, 0, 256, 2048, 4096, 4096, 8192},   /* H100, H200 */
-    {10, 0, 256, 4096, 8192, 8192, 16384}, /* B200 */
-    {10, 3, 256, 0, 0, 0, 0},              /* B300 */
-    {12, 0, 256, 512, 1024, 1024, 2048},   /* RTX PRO 6000, RTX 50 */
-    {12, 1, 256, 0, 0, 0, 0},              /* GB10 */
+    {7, 0, 128, 0, 0, 1024, 0, 0},                /* V100 */
+    {7, 5, 128, 0, 0, 1024, 0, 2048},             /* T4, RTX 20: their tensor cores have no other types */
+    {8, 0, 128, 1024, 2048, 2048, 0, 4096},       /* A100 */
+    {8, 6, 256, 512, 1024, 1024, 0, 2048},        /* A10, A40, RTX A6000, RTX 30 */
+    {8, 7, 256, 0, 0, 0, 0, 0},                   /* Orin */
+    {8, 9, 256, 512, 1024, 1024, 2048, 2048},     /* L4, L40S, RTX 6000 Ada, RTX 40 */
+    {9, 0, 256, 2048, 4096, 4096, 8192, 8192},    /* H100, H200 */
+    {10, 0, 256, 4096, 8192, 8192, 16384, 16384}, /* B200 */
+    {10, 3, 256, 0, 0, 0, 0, 0},                  /* B300 */
+    {12, 0, 256, 512, 1024, 1024, 2048, 2048},    /* RTX PRO 6000, RTX 50 */
+    {12, 1, 256, 0, 0, 0, 0, 0},                  /* GB10 */
 };
 
 /* Cards that are sold with a part of what their tensor cores could do. */
@@ -48,6 +48,7 @@ static double operations_of(const Architecture *architecture, MtcMath math) {
     case MTC_MATH_TF32X3: return architecture->tf32 / 3;
     case MTC_MATH_BF16: return architecture->bf16;
     case MTC_MATH_FP16: return architecture->fp16;
+    case MTC_MATH_FP8: return architecture->fp8;
     case MTC_MATH_INT8: return architecture->int8;
     default: return architecture->fp32;
     }
@@ -61,6 +62,6 @@ double mtc_operations_per_cycle(int major, int minor, const char *name, MtcMath 
 }
 
 const char *mtc_math_name(MtcMath math) {
-    static const char *const names[MTC_MATHS] = {"fp32", "tf32", "tf32x3", "bf16", "fp16", "int8"};
+    static const char *const names[MTC_MATHS] = {"fp32", "tf32", "tf32x3", "bf16", "fp16", "fp8", "int8"};
     return names[math];
 }

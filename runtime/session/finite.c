@@ -13,6 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A fraction of 3 bits behind a 1, or, with the least exponent, behind a 0: kernels_lib/cpu/float8.h. */
+static double from_e4m3(uint8_t bits) {
+    const int exponent = bits >> 3 & 15, fraction = bits & 7;
+    const double size = exponent ? ldexp(1 + fraction / 8.0, exponent - 7) : ldexp(fraction, -9);
+    return (bits & 0x7f) == 0x7f ? (double)NAN : bits >> 7 ? -size : size;
+}
+
 /* Of values that need not be aligned: a file's. */
 static double real_at(MtcType type, const void *values, int64_t i) {
     float single;
@@ -21,6 +28,8 @@ static double real_at(MtcType type, const void *values, int64_t i) {
         memcpy(&wide, (const char *)values + (size_t)i * sizeof wide, sizeof wide);
         return wide;
     }
+    if (type == MTC_E4M3)
+        return from_e4m3(((const uint8_t *)values)[i]);
     if (type == MTC_BF16 || type == MTC_F16) {
         uint16_t half;
         memcpy(&half, (const char *)values + (size_t)i * sizeof half, sizeof half);

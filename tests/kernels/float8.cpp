@@ -1,4 +1,4 @@
-/* kernels_lib/cuda/float8.cuh: bits of floats from standard input; of each, the byte that it is rounded to, and the bits of the float that
+/* kernels_lib/cuda/float8.cuh, or cpu/float8.h where OF_CPU is defined: bits of floats from standard input; of each, the byte that it is rounded to, and the bits of the float that
  * the byte stands for. Compiled by nvcc, it runs on a GPU. */
 #include <cstdio>
 #include <cstring>
@@ -17,7 +17,12 @@ static int __float_as_int(float number) {
     return bits;
 }
 #endif
+#ifdef OF_CPU
+#include "cpu/float8.h"
+#define to_float e4m3_to_float
+#else
 #include "cuda/float8.cuh"
+#endif
 
 struct Rounded {
     int byte;

@@ -1,4 +1,4 @@
-"""Numbers of 8 bits (kernels_lib/cuda/float8.cuh) against their definition: all values, what lies halfway between two and beside that, and
+"""Numbers of 8 bits (kernels_lib/cuda/float8.cuh and cpu/float8.h) against their definition: all values, what lies halfway between two and beside that, and
 numbers that were drawn. On the processor in instructions that every device has, on a GPU in those of its own."""
 
 import subprocess
@@ -52,8 +52,9 @@ def check(program):
     assert (result["value"][is_number] == np.where(expected[is_number] >> 7, -value, value)).all()
 
 
-def test_on_the_host(tmp_path):
-    subprocess.run(["g++", "-std=c++17", "-O1", "-I", ROOT / "kernels_lib", SOURCE, "-o", tmp_path / "host"], check=True)
+@pytest.mark.parametrize("flags", [[], ["-DOF_CPU"]], ids=["cuda", "cpu"])
+def test_on_the_host(flags, tmp_path):
+    subprocess.run(["g++", "-std=c++17", "-O1", *flags, "-I", ROOT / "kernels_lib", SOURCE, "-o", tmp_path / "host"], check=True)
     check(tmp_path / "host")
 
 

@@ -19,7 +19,7 @@ LINE = re.compile(
     r" : (?P<dtype>\w+)(?:\[(?P<dims>[^\]]*)\])?(?: (?P<name>\S+))?(?:  # (?P<place>.*))?"
 )
 ATTR = re.compile(r"(\w+)=(\[[^\]]*\]|\S+)|(\w+)")
-DTYPES = {"f32": np.float64, "i32": np.int64, "u8": np.float64, "bool": np.bool_, "bf16": np.float64, "f16": np.float64}
+DTYPES = {"f32": np.float64, "i32": np.int64, "u8": np.float64, "bool": np.bool_, "bf16": np.float64, "f16": np.float64, "e4m3": np.float64}
 
 
 @dataclass
@@ -84,6 +84,13 @@ def to_bf16(x):
     bits = np.asarray(x, dtype=np.float32).view(np.uint32).astype(np.uint64)
     rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
     return rounded.astype(np.uint32).view(np.float32).astype(np.float64)
+
+
+def to_e4m3(x):
+    """The nearest number of 4 significant bits, no finer than 2^-9, halves to even; 448 for what is beyond it."""
+    x = np.asarray(x, dtype=np.float64)
+    exponent = np.maximum(np.frexp(x)[1] - 1, -6)
+    return np.clip(np.ldexp(np.rint(np.ldexp(x, 3 - exponent)), exponent - 3), -448, 448)
 
 
 def to_tf32(x):
@@ -390,6 +397,7 @@ OPS = {
     "cast": lambda node, x: np.trunc(x).astype(DTYPES[node.dtype]) if node.dtype == "i32" else x.astype(DTYPES[node.dtype]),
     "to_bf16": lambda node, x: to_bf16(x),
     "to_f16": lambda node, x: to_f16(x),
+    "to_e4m3": lambda node, x: to_e4m3(x),
     "to_tf32": lambda node, x: to_tf32(x),
     "to_i8": lambda node, x: np.clip(np.rint(x), -127, 127),
     "to_float": lambda node, x: x,

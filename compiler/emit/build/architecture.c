@@ -22,14 +22,15 @@ static int least_shared(const Kernel *kernel) {
     return call && call->least_shared ? call->least_shared(kernel->call) : 0;
 }
 
-/* The first tensor cores that mtc knows have it. */
-static bool was_first(Math math) {
-    return math == MATH_FP16 || math == MATH_INT8;
+/* Of the architecture whose tensor cores have it, and those of all later ones; 0: every card that mtc knows. */
+static int first_with(Math math) {
+    return math == MATH_FP8 ? 89 : math == MATH_FP32 || math == MATH_FP16 || math == MATH_INT8 ? 0 : 80;
 }
 
 static void add_needs(Needs *needs, const Kernel *kernel) {
     const int shared = least_shared(kernel);
-    if (kernel->math != MATH_FP32 && (!needs->multiplies || !was_first(kernel->math)))
+    const int known = needs->multiplies ? first_with(needs->multiplies->math) : 0;
+    if (kernel->math != MATH_FP32 && (!needs->multiplies || first_with(kernel->math) > known))
         needs->multiplies = kernel;
     if (shared > needs->block_shared) {
         needs->block_shared = shared;
@@ -46,7 +47,7 @@ Needs programs_needs(const Programs *programs) {
 }
 
 const char *gpu_lacks(Arena *arena, const Machine *gpu, const Needs *needs) {
-    if (needs->multiplies && gpu->halves_only && !was_first(needs->multiplies->math))
+    if (needs->multiplies && gpu->number < first_with(needs->multiplies->math))
         return arena_printf(arena, "has no tensor cores for %s", math_info[needs->multiplies->math].name);
     if (needs->block_shared > gpu->block_memory)
         return arena_printf(arena, "has %d KB of shared memory for a block, of which '%s' needs %d",

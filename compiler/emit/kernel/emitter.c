@@ -14,7 +14,7 @@ const char *c_type(const Emitter *e, DType dtype) {
 
 /* Bytes that are stored could be a part of anything. */
 const char *pointer_mark(const Emitter *e, DType dtype) {
-    return dtype == DT_I8 ? arena_printf(e->arena, "*%s", e->dialect->sole) : "*";
+    return dtype_is_byte(dtype) ? arena_printf(e->arena, "*%s", e->dialect->sole) : "*";
 }
 
 /* The shortest digits that read back as the same number of the type; without an exponent if that is no longer. */

@@ -30,8 +30,8 @@ const char *dims(Arena *arena, const Type *type, int first) {
 
 const char *runtime_type(const Emitter *e, DType dtype, bool computed) {
     static const char *const names[] = {
-        [DT_F32] = "MTC_F32",   [DT_I32] = "MTC_I32",   [DT_U8] = "MTC_U8",   [DT_U16] = "MTC_U16",
-        [DT_BOOL] = "MTC_BOOL", [DT_BF16] = "MTC_BF16", [DT_F16] = "MTC_F16", [DT_I8] = "MTC_I8"};
+        [DT_F32] = "MTC_F32",   [DT_I32] = "MTC_I32", [DT_U8] = "MTC_U8", [DT_U16] = "MTC_U16",  [DT_BOOL] = "MTC_BOOL",
+        [DT_BF16] = "MTC_BF16", [DT_F16] = "MTC_F16", [DT_I8] = "MTC_I8", [DT_E4M3] = "MTC_E4M3"};
     return computed && dtype == DT_F32 && e->options->f64 ? "MTC_F64" : names[dtype];
 }
 

@@ -37,7 +37,7 @@ static const char library_words[] =
     "Axis Block Element FloatMode Held Integer MatmulLeft MatmulPairs MatmulPiece MatmulPixels MatmulTaps "
     "MatmulVector MatrixKind Narrow Run batch_of_examples "
     "batch_of_step "
-    "bfloat16 "
+    "bfloat16 e4m3 "
     "bits_of_float "
     "block_of "
     "columns_from "
@@ -48,13 +48,14 @@ static const char library_words[] =
     "flush_subnormals "
     "element_at example_number is_narrow "
     "kernel "
-    "least part_of row_at rows_from rows_lie_evenly seen_at sees_inside set_float_mode to_i8 to_narrow truth window "
+    "least part_of row_at rows_from rows_lie_evenly seen_at sees_inside set_float_mode to_e4m3 to_i8 to_narrow truth "
+    "window "
     "window_of "
     "zero_numbers";
 
 static const char *const prefixes[] = {"mtc_",     "Mtc",     "MTC_",    "TEAM_",  "i8_",    "I8",
                                        "pthread_", "atomic_", "memory_", "sched_", "timer_", "clock_",
-                                       "omp_",     "str",     "mem",     "matmul", "team_"};
+                                       "omp_",     "str",     "mem",     "matmul", "team_",  "e4m3_"};
 
 static bool has_prefix(const char *name) {
     for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++)
@@ -117,7 +118,7 @@ static const char *const constant_prefixes[] = {
     "FEED_",  "PLAIN_",  "PACK_",    "TURN_",   "INT_",     "INT8_",    "INT16_",   "INT32_",   "INT64_", "UINT_",
     "UINT8_", "UINT16_", "UINT32_",  "UINT64_", "CHAR_",    "SCHAR_",   "UCHAR_",   "SHRT_",    "USHRT_", "LONG_",
     "ULONG_", "LLONG_",  "ULLONG_",  "INTMAX_", "UINTMAX_", "INTPTR_",  "UINTPTR_", "PTRDIFF_", "SIZE_",  "WCHAR_",
-    "WINT_",  "BOOL_",   "FLOAT16_", "NARROW_", "ELEMENT_", "I8_",      "FEW_"};
+    "WINT_",  "BOOL_",   "FLOAT16_", "NARROW_", "ELEMENT_", "I8_",      "FEW_",     "E4M3_"};
 
 static const char constant_words[] =
     "ATTEND_BLOCK ATTEND_SCORES ATTEND_WIDEST DRAWN_EACH GATHER_BATCH GATHER_MANY GATHER_STEPS GRU HEADS_AT_A_TIME "
