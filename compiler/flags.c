@@ -50,7 +50,7 @@ const Flag flags[] = {
            "weights, and updates that"),
     NUMBER("--decode-batch", 0, "N", decode_batch, MAX_BATCH, MODEL,
            "of a language model: texts that `generate --batch` decodes at a time [one after the other]"),
-    CHOICE("--precision", "fp32|tf32|tf32x3|bf16|fp16|int8", precision, 1, MODEL,
+    CHOICE("--precision", "fp32|tf32|tf32x3|bf16|fp16|fp8|int8", precision, 1, MODEL,
            "what products are computed in [what the train block says, else fp32]; in int8 a program trains nothing: it "
            "quantizes weights, evaluates, predicts and generates"),
     SWITCH("--recompute", 0, recompute, MODEL,

@@ -12,6 +12,7 @@
 #include "pass/abreast.h"
 #include "pass/copies.h"
 #include "pass/decode.h"
+#include "pass/float8.h"
 #include "pass/layout.h"
 #include "pass/precision.h"
 #include "pass/predict.h"
@@ -92,6 +93,8 @@ static void simplify_graphs(const Module *module) {
         simplify(graphs[i]);
         round_operands(graphs[i], precision_dtype(module->precision));
     }
+    if (module->precision == PRECISION_FP8)
+        multiply_in_8_bits(module);
 }
 
 static void split_graphs(const Module *module, const Machine *machine) {

@@ -29,6 +29,8 @@ const char *usual_word(const char *flag, const char *word) {
                  {"--precision", "f16", "fp16"},
                  {"--precision", "float16", "fp16"},
                  {"--precision", "half", "fp16"},
+                 {"--precision", "float8", "fp8"},
+                 {"--precision", "e4m3", "fp8"},
                  {"--precision", "16", "bf16"},
                  {"--precision", "mixed", "bf16"},
                  {"--real", "double", "f64"},

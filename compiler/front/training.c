@@ -78,7 +78,7 @@ Precision training_precision(Diag *diag, const Block *train) {
     for (int i = 0; i < PRECISION_INT8; i++)
         if (strcmp(word, precision_names[i]) == 0)
             return (Precision)i;
-    diag_error(diag, e->span, "precision is fp32, tf32, tf32x3, bf16 or fp16%s",
+    diag_error(diag, e->span, "precision is fp32, tf32, tf32x3, bf16, fp16 or fp8%s",
                suggestion(diag_arena(diag), word, precision_names, PRECISION_INT8));
     if (strcmp(word, precision_names[PRECISION_INT8]) == 0)
         diag_note(diag, e->span,

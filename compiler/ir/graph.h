@@ -248,13 +248,15 @@ typedef struct NamedSize {
 } NamedSize;
 
 /* What products are computed in: strict fp32; fp32 numbers rounded to tf32 on their way in, or taken as two such numbers each;
- * numbers stored as bf16, or as IEEE's halves. Sums are fp32. */
+ * numbers stored as bf16, or as IEEE's halves; as bf16 but for large forward products of a weight, in numbers of 8 bits (pass/float8.h).
+ * Sums are fp32. */
 typedef enum Precision {
     PRECISION_FP32,
     PRECISION_TF32,
     PRECISION_TF32X3,
     PRECISION_BF16,
     PRECISION_FP16,
+    PRECISION_FP8,
     PRECISION_INT8, /* for programs that do not train (pass/quantize.h); no text has it */
     PRECISIONS
 } Precision;

@@ -1,8 +1,8 @@
 #include "ir/op.h"
 
-const char *const precision_names[PRECISIONS] = {"fp32", "tf32", "tf32x3", "bf16", "fp16", "int8"};
+const char *const precision_names[PRECISIONS] = {"fp32", "tf32", "tf32x3", "bf16", "fp16", "fp8", "int8"};
 DType precision_dtype(Precision precision) {
-    static const DType stored[PRECISIONS] = {DT_F32, DT_F32, DT_F32, DT_BF16, DT_F16, DT_F32};
+    static const DType stored[PRECISIONS] = {DT_F32, DT_F32, DT_F32, DT_BF16, DT_F16, DT_BF16, DT_F32};
     return stored[precision];
 }
 

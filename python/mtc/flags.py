@@ -8,7 +8,7 @@ from typing import Sequence
 Words = Sequence[tuple[str, str]]  # a regular expression and what stands for it
 
 _MESSAGE = re.compile(r"^(?:mtc|.+:\d+:\d+): (?:error|warning|note): .*$", re.MULTILINE)
-PRECISIONS = ("fp32", "tf32", "tf32x3", "bf16", "fp16")  # of training
+PRECISIONS = ("fp32", "tf32", "tf32x3", "bf16", "fp16", "fp8")  # of training
 _OF_MTC: Words = (
     (r"--set (\w+)", r"\1"),
     (rf"--(target|arch|precision|schedule) (cpu|cuda|native|sm_\w+|{'|'.join(PRECISIONS)}|graph|persistent)\b", r"\1='\2'"),

@@ -47,7 +47,7 @@ def compile(model: PathLike, *, target: Optional[str] = None, arch: Optional[str
     target     "cuda" or "cpu"; None: CUDA where a GPU and nvcc are, else the CPU
     arch       GPUs to compile for, "native" or "sm_80,sm_90"; None: the one that is present
     batch      examples of a step; None: as the model says
-    precision  "fp32", "tf32", "tf32x3", "bf16" or "fp16": what products are computed in; None: as the model says
+    precision  "fp32", "tf32", "tf32x3", "bf16", "fp16" or "fp8": what products are computed in; None: as the model says
     schedule   "graph" or "persistent": how a step is launched on a GPU; None: what mtc --schedule auto takes
     recompute  less memory for more time: the backward pass computes values again rather than keep them; None: as the
                model says
@@ -228,7 +228,7 @@ class Model(Answers):
 
     @property
     def precision(self) -> str:
-        """What products are computed in: "fp32", "tf32", "tf32x3", "bf16" or "fp16"."""
+        """What products are computed in: "fp32", "tf32", "tf32x3", "bf16", "fp16" or "fp8"."""
         return str(self._options["precision"] or self.description["train"].get("precision", "fp32"))
 
     @property

@@ -111,7 +111,7 @@ class NeuralNetworkGPU(Sequential):
     dropout        the share of hidden neurons that each step leaves out
     seed           decides initial weights, order of the examples and dropout: the same to the bit each time
     target         "cuda", "cpu", or None: a GPU where there is one and nvcc, else the processor; a warning says so once
-    precision      "fp32", "tf32", "tf32x3", "bf16" or "fp16": what products are computed in
+    precision      "fp32", "tf32", "tf32x3", "bf16", "fp16" or "fp8": what products are computed in
     gpus           how many GPUs train; on the processor processes, which share it
 
     X is [N, inputs], or images [N, ...] of as many numbers. Bytes (uint8) are divided by 255; other numbers are taken

@@ -58,7 +58,7 @@ class Sequential(Model):
     freeze, no_decay patterns of names of weights that are not trained, or have no weight decay: "linear1.*"
     monitor          the report that decides which weights are best: "loss", or a metric
     patience         training ends after so many evaluations without a better one
-    precision        "fp32", "tf32", "tf32x3", "bf16" or "fp16": what products are computed in
+    precision        "fp32", "tf32", "tf32x3", "bf16", "fp16" or "fp8": what products are computed in
     target, arch, schedule, recompute, device, gpus, processes, shards, sums   as for mtc.compile
 
     The learning rate, and a weight decay that is given, are changed by `set(lr=...)` and need no new compile; sizes do.

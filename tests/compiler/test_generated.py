@@ -110,7 +110,7 @@ train {
 """
 
 
-@pytest.mark.parametrize("precision", ["fp32", "tf32", "tf32x3", "bf16", "fp16"])
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "tf32x3", "bf16", "fp16", "fp8"])
 def test_sequences_of_one_step(precision, mtc, tmp_path):
     """The state ahead of the only step is the same for all examples: a product reads a constant that is repeated."""
     (tmp_path / "m.mt").write_text(ONE_STEP)
@@ -248,13 +248,13 @@ train {{
 """
 
 
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize("precision", ["bf16", "fp16", "fp8"])
 def test_names_of_numbers_are_no_names_of_values_in_c(precision, narrow_names, mtc, tmp_path):
     compiles(mtc, tmp_path / "model.mt", narrow_names.replace("batch ", f"precision = {precision}\n  batch ", 1))
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize("precision", ["bf16", "fp16", "fp8"])
 def test_names_of_numbers_are_no_names_of_values_in_cuda(precision, narrow_names, cuda_takes):
     cuda_takes(narrow_names, "--precision", precision)
 

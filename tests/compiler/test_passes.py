@@ -191,7 +191,7 @@ def test_a_compiled_step(precision, tolerance, emit, tmp_path):
     library.close()
 
 
-@pytest.mark.parametrize("value, message", [("fp61", "did you mean"), ("16", "precision is fp32, tf32, tf32x3, bf16 or fp16")])
+@pytest.mark.parametrize("value, message", [("fp61", "did you mean"), ("16", "precision is fp32, tf32, tf32x3, bf16, fp16 or fp8")])
 def test_unknown_precision(value, message, tmp_path):
     path = tmp_path / "case.mt"
     path.write_text(model(LINES, image=IMAGE).replace("  batch", f"  precision = {value}\n  batch"))

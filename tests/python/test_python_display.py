@@ -537,7 +537,7 @@ def test_usual_mistakes_say_what_to_do(model, examples, mistake, message):
     "options, message",
     [
         ({"target": "gpu"}, "target is 'cuda' or 'cpu', not 'gpu'"),
-        ({"precision": "fp8"}, "precision is 'fp32' or 'tf32' or 'tf32x3' or 'bf16' or 'fp16'"),
+        ({"precision": "fp4"}, "precision is 'fp32' or 'tf32' or 'tf32x3' or 'bf16' or 'fp16' or 'fp8'"),
         ({"precision": "int8"}, "programs that do not train: 'mtc --precision int8 MODEL.mt' makes one"),
         ({"rte": 1}, "no param 'rte'.*did you mean 'rate'"),
     ],

@@ -508,7 +508,7 @@ REFUSED = [
     (lambda: mtc.Sequential([SQUARE], input_dtype="f64"), "input_dtype is 'f32', 'u8' or 'i32', not 'f64'"),
     (lambda: mtc.Sequential([SQUARE], freeze=3), "freeze is a list of names of weights, such as ['linear1.*'], not 3"),
     (lambda: mtc.Sequential([SQUARE], batch=0), "batch is a whole number from 1 on, not 0"),
-    (lambda: mtc.Sequential([SQUARE], precision="fp8"), "precision is one of 'fp32', 'tf32', 'tf32x3', 'bf16', 'fp16', not 'fp8'"),
+    (lambda: mtc.Sequential([SQUARE], precision="fp4"), "precision is one of 'fp32', 'tf32', 'tf32x3', 'bf16', 'fp16', 'fp8', not 'fp4'"),
     (lambda: mtc.Sequential([SQUARE], input_shape=(4.5,)), "the shape of one example, is a whole number from 1 on, not 4.5"),
     (lambda: mtc.Linear(784, 0), "Linear: out_features is a whole number from 1 on, not 0"),
     (lambda: mtc.Linear(784, 2.5), "Linear: out_features is a whole number from 1 on, not 2.5"),

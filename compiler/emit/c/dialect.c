@@ -15,10 +15,14 @@ const char *c_arguments(Emitter *e, const Function *f, const char *tensors, cons
                         has[PARAMETER_TENSORS] && has[PARAMETER_BATCH] ? ", " : "", has[PARAMETER_BATCH] ? batch : "");
 }
 
+static bool stores_bytes(const Module *module) {
+    return module->quantized.count || module->precision == PRECISION_FP8;
+}
+
 /* To C, a byte that is stored can be a part of anything: every pointer and number would be read anew behind it, and no loop become
  * vector code, if it did not say that these are read and written by nobody else. */
 const char *c_parameters(Emitter *e, const Function *f, const char *type, const char *none) {
-    const char *sole = e->module->quantized.count ? e->dialect->sole : "";
+    const char *sole = stores_bytes(e->module) ? e->dialect->sole : "";
     return c_arguments(e, f, arena_printf(e->arena, "const %s *%st", type, sole),
                        arena_printf(e->arena, "const Batch *%sbatch", sole), none);
 }
@@ -42,6 +46,7 @@ static void includes(Emitter *e, Writer *out) {
     const Include files[] = {
         {"cpu/batch.h", "row: the example in a row of the batch; share: its part in a mean", true},
         {"cpu/math.h", "exp, relu, sigmoid ... of a real", true},
+        {"cpu/float8.h", "e4m3: numbers of 8 bits; to_e4m3", e->module->precision == PRECISION_FP8},
         {"cpu/matmul.h", "matmul(sums, stride, left, right, i0, j0, rows, columns, depth)", true},
         {"cpu/matmul_i8.h", "matmul_i8: the same of integers of 8 bits; to_i8", e->module->quantized.count},
         {"cpu/team.h", "the barrier between phases, subnormal numbers", true},

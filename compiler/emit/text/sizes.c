@@ -427,8 +427,15 @@ static void want_value(Sizes *s, const Node *n) {
  * a value in it, a weight. */
 enum { NONE = -1, PRIORITIES = 5 };
 
+/* "h.weight.bf16", "h.weight.scale" */
+static bool is_of_weight(const Node *n) {
+    while (n->op->cls == OP_MAP || n->op->cls == OP_VIEW || n->op->cls == OP_REDUCE)
+        n = n->in[0];
+    return is_weight(n);
+}
+
 static int priority(const Node *n, const char *name) {
-    bool of_weight = n->op->cls == OP_MAP && is_weight(n->in[0]); /* "h.weight.bf16" */
+    bool of_weight = n->op->cls == OP_MAP && is_of_weight(n);
     bool vector = n->type.rank - n->type.batched <= 1, leaf = n->op->cls == OP_LEAF && !is_field(n);
     if (!leaf && !strchr(name, '.'))
         return vector ? 0 : 1;
