@@ -180,14 +180,9 @@ static int join_short_rows(Program *program, int levels) {
     return levels;
 }
 
-/* On a GPU. */
-static bool decodes_token(const Program *program) {
-    return program->machine->blocks && program->graph == program->graph->module->decode;
-}
-
 static void make_phases(Program *program) {
     int levels = put_first_what_lasts(program, assign_levels(program));
-    if (decodes_token(program))
+    if (program->machine->blocks && program->graph == program->graph->module->decode)
         levels = join_short_rows(program, levels);
     program->phases.count = 0;
     for (int level = 0; level < levels; level++) {
@@ -272,8 +267,6 @@ static void cut_for(Program *program, const Machine *machine, const Machine *who
     for (int i = 0; i < program->kernels.count; i++) {
         kernel_cut(program->kernels.at[i], machine);
         kernel_hold_row(program->arena, program->kernels.at[i], machine);
-        if (decodes_token(program))
-            kernel_share_vector(program->kernels.at[i], machine);
     }
     make_phases(program);
     program->grid = smaller(widest_phase(program), machine->multiprocessors);

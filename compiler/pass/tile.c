@@ -488,26 +488,6 @@ static void cut_loop(Kernel *kernel, const Machine *machine) {
     kernel->flops = row_work(kernel) * (double)kernel->rows;
 }
 
-/* Rows by which a vector is multiplied: a block has shared memory for those of its warps, beside the blocks before and after. */
-static bool fits_warps(const Kernel *kernel, const Type *matrix, const Machine *machine) {
-    enum { BLOCKS = 4 };
-    const bool rows = matrix->rank == 2 && matrix->dim[0] == kernel->rows && matrix->dim[1] == longest_stage(kernel);
-    const int64_t bytes = type_bytes(matrix) / kernel->rows;
-    return rows && bytes % PACK_BYTES == 0 && BLOCKS * WARPS * bytes <= machine->multiprocessor_memory;
-}
-
-/* A block of a row reads the vector for that row alone, in floats twice the bytes of a row in 16 bits: 768 rows of 3,072 are 9.4 MB of vectors
- * for 4.7 of weights. A block of warps reads it once for eight rows, and is as good where half of the multiprocessors have one. */
-void kernel_share_vector(Kernel *kernel, const Machine *machine) {
-    const bool dealt = kernel->cls == KERNEL_LOOP && kernel->team == TEAM_BLOCK && !kernel->held;
-    if (!dealt || has_products(kernel) || 2 * kernel->rows < WARPS * (int64_t)machine->multiprocessors)
-        return;
-    for (int k = 0; k < kernel->loads.count; k++)
-        if (fits_warps(kernel, &kernel->loads.at[k]->type, machine))
-            kernel->team = TEAM_WARP;
-    kernel->tiles = divide_up(kernel->rows, rows_per_tile(kernel));
-}
-
 static void count_bytes(Kernel *kernel) {
     kernel->bytes = 0;
     for (int i = 0; i < kernel->loads.count; i++)

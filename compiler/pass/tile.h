@@ -7,9 +7,6 @@
 /* Sets tile or team, tiles, flops and bytes. */
 void kernel_cut(Kernel *kernel, const Machine *machine);
 
-/* Where one token is decoded, products of long rows by weights are dealt to warps where blocks would read what is multiplied too often. */
-void kernel_share_vector(Kernel *kernel, const Machine *machine);
-
 /* Sets `held`: of a kernel of long rows, the operand that is most of what it reads, if several stages read its rows, which would
  * come from memory each time and fit into a block's shared memory. */
 void kernel_hold_row(Arena *arena, Kernel *kernel, const Machine *machine);

@@ -361,23 +361,6 @@ def test_numbers_of_several_tiles_are_computed_by_each_block_behind_one_gate(mtc
     assert re.search(r"gate\(\);\n +Gate passed;\n +for \(int part = 0; part < \w+_tiles; part\+\+\)\n +\w+\(own, part, [^;]*passed\);", several), several
 
 
-@pytest.mark.parametrize("rows, precision, dealt", [(640, "bf16", True), (512, "bf16", False), (640, "fp32", False)])
-def test_long_products_of_a_token_are_dealt_to_warps_where_these_are_many_and_find_room(rows, precision, dealt, mtc, tmp_path):
-    """80 blocks of warps are enough for 132 multiprocessors, 64 are not; what rows are multiplied with is copied once for eight of them."""
-    layers = f"""
-  x      = embedding(seen, 19, {rows})
-  h      = x + linear(gelu(linear(layer_norm(x), 2048)), {rows})
-  logits = linear(h, 19)
-"""
-    (tmp_path / "m.mt").write_text(model_of(layers, TEXT))
-    done = mtc(tmp_path / "m.mt", "--emit=cu", "--arch", "sm_90a", "--precision", precision, "-o", tmp_path / "m.cu")
-    assert done.returncode == 0, done.stderr
-    decoding = (tmp_path / "m.cu").read_text().split("// ---- decoding")[1]
-    copied = r"gate\(\);\n    copy_row<2048>\(row, own\.(\w+)\);\n    own\.\1 = row;\n    Gate passed;\n    \w+\(own, batch, tile, shared, passed\);"
-    assert bool(re.search(copied, decoding)) == dealt
-    assert (f": {rows // 8} tiles" in decoding) == dealt and (f": {rows} tiles" in decoding) != dealt
-
-
 @pytest.mark.parametrize("readers, computed", [(256, True), (1024, False)])
 def test_a_row_is_computed_by_each_block_where_that_takes_less_than_a_launch(readers, computed, mtc, tmp_path):
     """A norm of 1920 numbers reads and writes 30 KB: for 2 blocks of each multiprocessor that is soon done, for 8 it is not."""

@@ -8,9 +8,7 @@
  *     own.h_0_mlp_c_fc_weight = bring_rows<Warp>(own.h_0_mlp_c_fc_weight, tile, C_FC, WIDTH, shared + decode_5_weights);
  *     compute_row();
  *     await_rows();
- *     decode_h_0_mlp_c_fc(own, tile, shared, gate);
- *
- * A long vector that lies in memory, and that a block's warps multiply with, comes there behind the gate. */
+ *     decode_h_0_mlp_c_fc(own, tile, shared, gate); */
 #include "emit/cuda/ahead.h"
 
 #include "emit/cuda/called.h"
@@ -50,21 +48,6 @@ static const Node *terms_of(const Kernel *kernel, const Node *sum) {
     return terms->op->cls == OP_MAP ? terms : NULL;
 }
 
-/* A factor of a sum's terms is what lies there, in its order. */
-static bool is_multiplied(const Kernel *kernel, const Node *n) {
-    for (int k = 0; k < kernel->nodes.count; k++) {
-        const Node *terms = terms_of(kernel, kernel->nodes.at[k]);
-        for (int i = 0; terms && i < terms->inputs; i++) {
-            const Node *factor = terms->in[i];
-            while (factor != n && factor->op->flags & (OP_REPEATS | OP_CONTIGUOUS | OP_WIDENS))
-                factor = factor->in[0];
-            if (factor == n)
-                return true;
-        }
-    }
-    return false;
-}
-
 static bool is_looked_up(const Graph *g, const Node *n) {
     for (int i = 0; i < g->nodes.count; i++)
         if (g->nodes.at[i]->op->flags & OP_LOOKUP && g->nodes.at[i]->in[0] == n)
@@ -99,9 +82,9 @@ static const Node *factor_of(const Program *program, const Kernel *kernel, const
 }
 
 static bool are_whole_packs(const Kernel *kernel, const Type *matrix) {
-    enum { MOST_BYTES = 32 * 1024 }; /* of a block, so that a multiprocessor holds several; warps have short rows */
+    enum { MOST_BYTES = 32 * 1024 }; /* of a block, so that a multiprocessor holds several */
     const int64_t bytes = matrix->dim[1] * dtype_info[matrix->dtype].bytes;
-    return bytes % PACK_BYTES == 0 && (kernel->team == TEAM_WARP || bytes <= MOST_BYTES);
+    return bytes % PACK_BYTES == 0 && bytes * (kernel->team == TEAM_WARP ? WARPS : 1) <= MOST_BYTES;
 }
 
 /* Where one token is decoded, reading weights is what takes the time. NULL: there is none. */
@@ -113,22 +96,6 @@ static const Node *brought(const Emitter *e, const Kernel *kernel) {
     for (int k = 0; k < kernel->nodes.count; k++) {
         const Node *n = factor_of(program_of(e, kernel), kernel, kernel->nodes.at[k]);
         if (n && are_whole_packs(kernel, &n->type))
-            return n;
-    }
-    return NULL;
-}
-
-/* What the rows of such a weight are multiplied with, where a warp would wait for it several times: numbers of a vector that lies in memory.
- * NULL: it is short, or computed. */
-static const Node *vector_of(const Emitter *e, const Kernel *kernel) {
-    enum { LONG = 1024 };
-    const Node *weight = brought(e, kernel);
-    if (!weight || kernel->team != TEAM_WARP || weight->type.dim[1] <= LONG)
-        return NULL;
-    for (int k = 0; k < kernel->loads.count; k++) {
-        const Node *n = kernel->loads.at[k];
-        if (n != weight && type_elements(&n->type) == weight->type.dim[1] && is_multiplied(kernel, n) &&
-            type_bytes(&n->type) % PACK_BYTES == 0)
             return n;
     }
     return NULL;
@@ -176,22 +143,6 @@ static const Node *brought_by(Emitter *e, const Launch *launch, const Group *gro
     return brought(e, own_function(e, launch, group)->kernel);
 }
 
-/* Of its first kernel too, which no block has computed. */
-static const Node *vector_by(Emitter *e, const Launch *launch, const Group *group) {
-    return launch->row ? NULL : vector_of(e, own_function(e, launch, group)->kernel);
-}
-
-/* The block's row, or the longest of what groups copy; NULL: there is none. */
-static const Type *type_of_row(Emitter *e, const Launch *launch) {
-    const Type *longest = launch->row ? &launch->row->stores.at[0]->type : NULL;
-    for (int g = 0; g < launch->groups.count; g++) {
-        const Node *vector = vector_by(e, launch, &launch->groups.at[g]);
-        if (vector && (!longest || type_bytes(&vector->type) > type_bytes(longest)))
-            longest = &vector->type;
-    }
-    return longest;
-}
-
 bool brings_weights(const Emitter *e, const Launch *launch) {
     for (int k = 0; k < launch->kernels.kernels.count; k++)
         if (brought(e, launch->kernels.kernels.at[k]))
@@ -210,14 +161,6 @@ static void write_bringing(Emitter *e, const Launch *launch, const Group *group,
                shape_symbol(e->arena, &shape, 1), launch->name);
 }
 
-/* Behind the gate, with the weights. */
-static void write_copy(Emitter *e, const Launch *launch, const Group *group, const Node *vector, Writer *out) {
-    const char *type = c_type(e, vector->type.dtype), *member = name_within(e, launch, group, vector);
-    write_line(out, "%s *row = (%s *)(shared + with_row<%s>(%s_shared, 0));", type, type, type, launch->name);
-    write_line(out, "gate();\ncopy_row<%lld>(row, own.%s);", (long long)type_elements(&vector->type), member);
-    write_line(out, "own.%s = row;\nGate passed;", member);
-}
-
 static void write_group_with_row(Emitter *e, const Launch *launch, int group, Writer *out) {
     const Group *g = group_at(launch, group);
     const char *tiles = own_constant(e, g->function, "tiles");
@@ -227,12 +170,9 @@ static void write_group_with_row(Emitter *e, const Launch *launch, int group, Wr
     write_bringing(e, launch, g, out);
     if (launch->row)
         write_line(out, "compute_row();");
-    const Node *vector = vector_by(e, launch, g);
-    if (vector)
-        write_copy(e, launch, g, vector, out);
-    else if (brought_by(e, launch, g))
+    if (brought_by(e, launch, g))
         write_line(out, "await_rows();");
-    write_line(out, "%s;", call_behind(e, g->function, "own", "tile", vector ? "passed" : "gate"));
+    write_line(out, "%s;", call_with(e, g->function, "own", "tile"));
 }
 
 /* All tiles of the row, behind the gate once: what they read is on its way at a time. */
@@ -302,7 +242,7 @@ static const char *most_brought(Emitter *e, const Launch *launch) {
 void write_ahead_places(Emitter *e, const Launch *launch, Writer *out) {
     const char *name = launch->name;
     write_line(out, "constexpr int %s_shared = %s;", name, most_bytes(e, launch, false, out));
-    const Type *row = type_of_row(e, launch);
+    const Type *row = launch->row ? &launch->row->stores.at[0]->type : NULL;
     const char *behind = row ? arena_printf(e->arena, "with_row<%s>(%s_shared, %lld)", c_type(e, row->dtype), name,
                                             (long long)type_elements(row))
                              : arena_printf(e->arena, "%s_shared", name);
