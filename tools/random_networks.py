@@ -98,6 +98,8 @@ class Network:
             forms.pop()
         if len(shape) == 3:
             forms += ["batch_norm({a})"] * 4 + [f"group_norm({{a}}, {self.divisor(shape[0])})"] * 2 + ["instance_norm({a}, affine = true)"]
+        if shape[-1] == 1:  # of one number a norm leaves the sign, and what is the largest of such are roundings
+            forms = forms[2:]
         if len(shape) == 3 and shape[1] * shape[2] < 4:
             forms = ["layer_norm({a}, axes = 3)"]
         return self.add(self.draw.choice(forms).format(a=a), shape, a)
