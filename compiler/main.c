@@ -391,21 +391,9 @@ static bool predict_only(Compilation *c, Module *module) {
     return !o->embed || c->embedded;
 }
 
-/* Text to graphs, and on. */
-static int compile(Compilation *c) {
-    if (!may_be_model(c))
-        return EXIT_MODEL;
-    Ast *ast = front_parse(c->diag, c->arena, c->options->input);
-    if (!ast)
-        return file_exists(c->options->input) ? EXIT_MODEL : EXIT_NO_INPUT;
-    front_inputs(ast, &c->inputs);
-    if (wanted(c, "parse", EMIT_AST))
-        return front_print(ast, &c->out), EXIT_SUCCESS;
-
-    Lowered model;
-    if (!lower(c, ast, &model))
-        return EXIT_MODEL;
-    Module *module = model.module;
+/* From graphs on. */
+static int go_through_passes(Compilation *c, const Ast *ast, Lowered *model) {
+    Module *module = model->module;
     const bool trains = module->precision != PRECISION_INT8;
     if (!trains && !quantize_products(module))
         return EXIT_MODEL;
@@ -424,15 +412,15 @@ static int compile(Compilation *c) {
     if (wanted(c, "network", EMIT_ONNX))
         return print_network(c);
 
-    layout_graphs(&model);
+    layout_graphs(model);
     graph_compact(module->eval);
     if (module->watch)
         graph_compact(module->watch);
     stage_ended(c, "layout");
 
     bool gradients = c->options->gradcheck;
-    if (trains &&
-        !(gradients ? add_gradients(module, model.train_loss) : add_updates(module, model.train_loss, &model.training)))
+    if (trains && !(gradients ? add_gradients(module, model->train_loss)
+                              : add_updates(module, model->train_loss, &model->training)))
         return EXIT_MODEL;
     module_verify(module, "autodiff");
     if (c->options->predict_only && !predict_only(c, module))
@@ -445,6 +433,25 @@ static int compile(Compilation *c) {
     if (wanted(c, "simplify", EMIT_SIMPLE))
         return print_graphs(c, module);
     return generate(c, ast, module);
+}
+
+/* Text to graphs, and on. */
+static int compile(Compilation *c) {
+    if (!may_be_model(c))
+        return EXIT_MODEL;
+    Ast *ast = front_parse(c->diag, c->arena, c->options->input);
+    if (!ast)
+        return file_exists(c->options->input) ? EXIT_MODEL : EXIT_NO_INPUT;
+    front_inputs(ast, &c->inputs);
+    if (wanted(c, "parse", EMIT_AST))
+        return front_print(ast, &c->out), EXIT_SUCCESS;
+
+    Lowered model;
+    jmp_buf given_up;
+    if (!lower(c, ast, &model))
+        return EXIT_MODEL;
+    model.module->given_up = &given_up;
+    return setjmp(given_up) ? EXIT_MODEL : go_through_passes(c, ast, &model);
 }
 
 /* ---- printing ---- */

@@ -181,8 +181,11 @@ Node *graph_node(Graph *g, const char *op, Attr attr, int inputs, Node *const *i
     Node *existing = find_shared(g, &draft);
     if (existing)
         return existing;
-    if (!infer(g, &draft) || !check_size(g, &draft))
+    if (!infer(g, &draft) || !check_size(g, &draft)) {
+        if (g->module->given_up)
+            longjmp(*g->module->given_up, 1);
         return NULL;
+    }
     draft.range = infer_range(g, &draft);
     if (g->written && !graph_find_examples(g, &draft))
         return NULL;

@@ -5,6 +5,8 @@
 #ifndef MTC_GRAPH_H
 #define MTC_GRAPH_H
 
+#include <setjmp.h>
+
 #include "ir/type.h"
 #include "support/diag.h"
 #include "support/text.h"
@@ -282,7 +284,9 @@ struct Module {
     bool parts_states;    /* of several processes, each updates a part of the weights, and has the states of that */
     bool batch_replaced;  /* by a flag: the text says another number */
     bool batch_too_large; /* for a value: reported */
-    int epochs;           /* defaults of the program's flags */
+    jmp_buf *
+        given_up; /* where passes end that cannot make a value, which is reported; NULL: who asks for one looks at it */
+    int epochs;   /* defaults of the program's flags */
     uint64_t seed;
     Precision precision;
     bool recompute;       /* the backward pass computes values again rather than keep them */
