@@ -59,7 +59,7 @@ MATMUL_ONCE void matmul_add(real *sum, int stride, Matrix a, Matrix b, int i0, i
         return;
     }
     for (int j = 0; j < columns; j += MATMUL_WIDEST)
-        matmul_add_pairs(sum + j, stride, &a, &b, i0, j0 + j, rows, least(columns - j, MATMUL_WIDEST));
+        a.add_pairs(sum + j, stride, &a, &b, i0, j0 + j, rows, least(columns - j, MATMUL_WIDEST));
 }
 
 /* The tile itself. */

@@ -30,6 +30,7 @@ typedef enum MatrixKind { MATRIX_PLAIN, MATRIX_WINDOW, MATRIX_FILTER } MatrixKin
 typedef enum Element { ELEMENT_REAL, ELEMENT_NARROW, ELEMENT_I8, ELEMENT_E4M3 } Element;
 
 typedef struct Matrix Matrix;
+typedef void AddPairs(real *sum, int stride, const Matrix *a, const Matrix *b, int i0, int j0, int rows, int columns);
 
 struct Matrix {
     const void *at;
@@ -40,8 +41,10 @@ struct Matrix {
     int columns;
     int height, width, channels; /* window: of the image */
     Axis along_rows, along_columns;
-    /* Window: how blocks are copied, whose code a program without windows is not compiled with. */
+    /* Window: how blocks are copied, and a product is added up two outputs at a time: code that a program without windows is not
+     * compiled with. */
     void (*copy)(void *to, int stride, const Matrix *m, int row, int column, int rows, int columns);
+    AddPairs *add_pairs;
     int outputs, taps; /* filter */
 };
 
@@ -50,13 +53,13 @@ struct Matrix {
     _Generic(*(at), Narrow : ELEMENT_NARROW, signed char : ELEMENT_I8, e4m3 : ELEMENT_E4M3, default : ELEMENT_REAL)
 
 #define matrix(from, count) ((Matrix){.at = (from), .element = element_at(from), .columns = (count)})
-#define window(from, ...) window_of(from, element_at(from), __VA_ARGS__)
+#define window(from, ...) window_of(from, element_at(from), matmul_add_pairs, __VA_ARGS__)
 #define filter(from, ...) filter_of(from, element_at(from), __VA_ARGS__)
 
 static inline void copy_windows(void *to, int stride, const Matrix *m, int row, int column, int rows, int columns);
 
-static inline Matrix window_of(const void *at, Element element, int height, int width, int channels, Axis along_rows,
-                               Axis along_columns) {
+static inline Matrix window_of(const void *at, Element element, AddPairs *add_pairs, int height, int width,
+                               int channels, Axis along_rows, Axis along_columns) {
     return (Matrix){.at = at,
                     .kind = MATRIX_WINDOW,
                     .element = element,
@@ -66,7 +69,8 @@ static inline Matrix window_of(const void *at, Element element, int height, int 
                     .channels = channels,
                     .along_rows = along_rows,
                     .along_columns = along_columns,
-                    .copy = copy_windows};
+                    .copy = copy_windows,
+                    .add_pairs = add_pairs};
 }
 
 static inline Matrix filter_of(const void *at, Element element, int outputs, int taps, int channels) {
