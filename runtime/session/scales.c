@@ -75,7 +75,7 @@ static void join_pairs(MtcSizes *sizes) {
 typedef struct SizesPart {
     const float *values;
     int64_t count;
-    uint32_t largest; /* the bits of it */
+    uint32_t largest;   /* the bits of it */
     double bins_of_one; /* how many bins a size of 1 is wide */
     int64_t of_size[MTC_SIZES];
 } SizesPart;
@@ -132,7 +132,8 @@ static void add_sizes_parts(MtcSizes *sizes, SizesPart *parts, int number, doubl
     while (largest > sizes->top)
         join_pairs(sizes);
     for (int k = 0; k < number; k++)
-        parts[k].bins_of_one = sizes->top > 0 ? MTC_SIZES / sizes->top : 0; /* of zeros alone: all are in the first bin */
+        parts[k].bins_of_one =
+            sizes->top > 0 ? MTC_SIZES / sizes->top : 0; /* of zeros alone: all are in the first bin */
     mtc_parallel(number, count_sizes, parts);
     for (int k = 0; k < number; k++)
         for (int bin = 0; bin < MTC_SIZES; bin++)
