@@ -401,10 +401,9 @@ void mtc_unlock_outputs(MtcOutputLocks *locks) {
 }
 
 void mtc_note_replaced(const MtcOptions *options, MtcText *notes) {
-    const char *from = options->resume ? options->resume : options->init_from;
     struct stat status;
     if (!options->save || mtc_written_in_place(options->save) || stat(options->save, &status) != 0 ||
-        (from && mtc_is_named_after(options->save, from)))
+        (options->resume && mtc_is_named_after(options->save, options->resume)))
         return;
     const int64_t step = mtc_step_of_file(options->save);
     mtc_text_add(notes, step < 0 ? "%s is there already" : "%s is there already, of step %lld", options->save,

@@ -448,6 +448,7 @@ def test_replaced_checkpoint_is_told(fake, folder):
     assert "w is there already, of step 30: this training replaces it\n" in fake(folder, "--save", "w")
     for flags in (["--resume", "w"], ["--resume", "w", "--epochs", 4]):
         assert "is there already" not in fake(folder, *flags, "--save", "w")
+    assert re.search(r"^w is there already, of step \d+: this", fake(folder, "--init-from", "w", "--save", "w"), re.M)
     assert fake(folder, "--save", "w", "--quiet") == ""
     assert re.fullmatch(r"w is there already, of step \d+: this training replaces it\n", fake.said)
 
