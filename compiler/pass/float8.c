@@ -15,8 +15,8 @@
  * Gradients are those of the product in bf16, as if the roundings to 8 bits were not there.
  *
  * Left as they are, since it does not pay, or might not be exact enough: products with few rows or outputs; those of gradients; of
- * what a call has stored (attention), which would be read again to be rounded; of what is a view of data, whose numbers lie
- * anywhere. */
+ * what a call has stored (attention), which would be read again to be rounded; of what is made of data and constants alone, whose
+ * numbers lie anywhere. */
 #include "pass/float8.h"
 
 #include "ir/op.h"
@@ -32,8 +32,10 @@ typedef struct Float8 {
     Graph *g;
     int count;    /* of the nodes that there were before */
     bool *told;   /* by node id: a report, a kept value or the prediction is made of it */
-    Node **eight; /* of a value of 16 bits: the same in 8; of a weight's matrix, its rows */
-    Node **scale; /* of a weight's matrix: that of each row, or NULL */
+    bool *given;  /* made of data and constants alone */
+    Node **eight; /* of a value of 16 bits: the same in 8 */
+    /* Of a weight's matrix: a row for each output of products with it as it is, and of those with it transposed (attr.tb); their scales. */
+    Node **rows[2], **scale[2];
 } Float8;
 
 /* ---- which products ---- */
@@ -47,6 +49,20 @@ static void find_told(Float8 *f) {
             f->told[f->g->nodes.at[i]->in[k]->id] = true;
 }
 
+static bool is_given(const Float8 *f, const Node *n) {
+    if (n->op->cls == OP_LEAF)
+        return n->op->table != TABLE_WEIGHT;
+    bool all = n->op->cls == OP_VIEW || n->op->cls == OP_MAP;
+    for (int k = 0; k < n->inputs; k++)
+        all = all && f->given[n->in[k]->id];
+    return all;
+}
+
+static void find_given(Float8 *f) {
+    for (int i = 0; i < f->count; i++)
+        f->given[i] = is_given(f, f->g->nodes.at[i]);
+}
+
 /* What is rounded to 16 bits by a map, below views of it; NULL: it is no such value. */
 static const Node *rounded_below(const Node *operand) {
     while (is_looked_through(operand))
@@ -54,11 +70,11 @@ static const Node *rounded_below(const Node *operand) {
     return operand->op->cls == OP_MAP && operand->op->rounds ? operand : NULL;
 }
 
-/* Of data alone. */
-static bool is_given(const Node *n) {
-    while (n->op->cls == OP_VIEW || (n->op->cls == OP_MAP && n->inputs == 1))
-        n = n->in[0];
-    return n->op->cls == OP_LEAF;
+/* It lies as what it is a view of does. Others leave places out, or have zeros of their own, which have no 8 bits. */
+static bool lies_as_made(const Node *x) {
+    while (is_looked_through(x) && x->op->flags & OP_CONTIGUOUS)
+        x = x->in[0];
+    return !is_looked_through(x);
 }
 
 static bool is_large(const Node *product) {
@@ -72,7 +88,7 @@ static bool is_chosen(const Float8 *f, const Node *n) {
         return false;
     const Node *x = rounded_below(n->in[0]), *w = rounded_below(n->in[1]);
     return f->told[n->id] && x && w && w->in[0]->op->table == TABLE_WEIGHT && n->in[0]->type.batched && !n->attr.ta &&
-           n->in[1]->type.rank == 2 && is_large(n) && !is_given(x->in[0]);
+           n->in[1]->type.rank == 2 && is_large(n) && lies_as_made(n->in[0]) && !f->given[x->id];
 }
 
 /* ---- what they multiply ---- */
@@ -104,7 +120,7 @@ static const char *weight_name(const Node *w) {
 /* A row for each output. */
 static Node *weight_in_8_bits(Float8 *f, const Node *product) {
     Graph *g = f->g;
-    Node *w = product->in[1], **eight = &f->eight[w->id];
+    Node *w = product->in[1], **eight = &f->rows[product->attr.tb][w->id];
     if (*eight)
         return *eight;
     Node *rows = exact(g, w);
@@ -114,7 +130,7 @@ static Node *weight_in_8_bits(Float8 *f, const Node *product) {
     Node *largest = graph_reduce(g, "max", op1(g, "abs", rows), 1u << 1);
     Node *scale =
         op2(g, "maximum", op2(g, "mul", largest, graph_constant(g, 1 / E4M3_MOST)), graph_constant(g, LEAST_SCALE));
-    f->scale[w->id] = graph_name(scale, name ? arena_printf(g->arena, "%s.scale", name) : NULL);
+    f->scale[product->attr.tb][w->id] = graph_name(scale, name ? arena_printf(g->arena, "%s.scale", name) : NULL);
     Type by_row = {.dtype = DT_F32, .rank = 2, .dim = {rows->type.dim[0], 1}};
     Node *steps = graph_reshape(g, op2(g, "div", graph_constant(g, 1), scale), &by_row);
     return *eight = graph_name(op1(g, "to_e4m3", op2(g, "mul", rows, steps)), name_in_8_bits(g, name));
@@ -125,7 +141,7 @@ static Node *in_8_bits(Float8 *f, Node *product) {
     graph_at(g, product->src);
     Node *in[] = {input_in_8_bits(f, product->in[0]), weight_in_8_bits(f, product)};
     Node *sum = graph_node(g, product->op->name, (Attr){.tb = true}, 2, in);
-    return op2(g, "mul", sum, f->scale[product->in[1]->id]);
+    return op2(g, "mul", sum, f->scale[product->attr.tb][product->in[1]->id]);
 }
 
 /* Returns how many products there are. */
@@ -134,10 +150,15 @@ static int multiply_graph(Graph *g) {
     Float8 f = {.g = g,
                 .count = count,
                 .told = NEW_ARRAY(g->arena, bool, count),
-                .eight = NEW_ARRAY(g->arena, Node *, count),
-                .scale = NEW_ARRAY(g->arena, Node *, count)};
+                .given = NEW_ARRAY(g->arena, bool, count),
+                .eight = NEW_ARRAY(g->arena, Node *, count)};
     int products = 0;
+    for (int tb = 0; tb < 2; tb++) {
+        f.rows[tb] = NEW_ARRAY(g->arena, Node *, count);
+        f.scale[tb] = NEW_ARRAY(g->arena, Node *, count);
+    }
     find_told(&f);
+    find_given(&f);
     for (int i = 0; i < count; i++)
         if (is_chosen(&f, g->nodes.at[i])) {
             g->nodes.at[i]->replaced = in_8_bits(&f, g->nodes.at[i]);

@@ -94,6 +94,34 @@ def test_small_products_stay_in_bf16(model, emit):
                     "is computed: all are in bf16\n")
 
 
+TIED = f"""t = weight([{WIDE}, {WIDE}], normal(0, 0.05), name = "t.weight")
+  h = tanh(linear(a, {WIDE}, name = "b"))
+  c = tanh(matmul(h, t))
+  b = tanh(matmul(c, transpose(t)))"""
+
+
+def test_a_weight_in_both_orientations(losses, emit):
+    """Each has rows, and scales, of its own: an autoencoder of tied weights."""
+    model = {precision: text(precision).replace(f"b = {LINEAR}", TIED) for precision in ("fp8", "bf16")}
+    assert products_in_8_bits(emit("simple", model["fp8"])[0])["train"].count("t.weight") == 2
+    rounded, exact = losses(model["fp8"], 40), losses(model["bf16"], 40)
+    assert rounded[-1] < 0.3 * rounded[0] and not np.array_equal(rounded, exact)
+    np.testing.assert_allclose(rounded, exact, atol=1e-2, rtol=0)
+
+
+def test_what_is_padded_stays_in_bf16(losses, emit):
+    """Its zeros have no 8 bits."""
+    model = text(layer=f'tanh(linear(pad(a, 0, before = 8, after = 8), {WIDE}, name = "b"))')
+    assert "e4m3" not in emit("simple", model)[0]
+    assert np.isfinite(losses(model, 2)).all()
+
+
+@pytest.mark.parametrize("given", ["x", "x * 10", "10 - relu(x)"])
+def test_data_stay_in_bf16(given, emit):
+    model = text().replace(f"f32[{INPUTS}]", f"f32[{WIDTH}]")
+    assert products_in_8_bits(emit("simple", model.replace(f"linear(x, {WIDTH})", f"linear({given}, {WIDE})"))[0])["train"] == ["b.weight"]
+
+
 def test_what_attention_stores_stays_in_bf16(emit, mtc):
     """GPT-2's projection behind attention would need a pass over what that stored; the table of its embedding is multiplied in 8 bits."""
     done = mtc("--emit=simple", "--precision", "fp8", "--set", "layers=1", "--batch", "2", "models/gpt2.mt")
