@@ -32,6 +32,9 @@ static unsigned __float_as_uint(float number) {
 static int __float_as_int(float number) {
     return (int)__float_as_uint(number);
 }
+static float __int_as_float(int bits) {
+    return __uint_as_float((unsigned)bits);
+}
 static unsigned __byte_perm(unsigned, unsigned, unsigned) {
     abort();
 }
@@ -62,6 +65,7 @@ template <int N, class T> void store_pack(T *to, const Pack<T, N> &pack) {
     *(Pack<T, N> *)to = pack;
 }
 
+#include "cuda/float8.cuh"
 #include "cuda/integer.cuh"
 #include "cuda/tf32.cuh"
 #include "cuda/winograd.cuh"
