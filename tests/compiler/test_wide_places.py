@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from conftest import ROOT
 from fake_data import tensors
-from test_ops_compiled import GROUPS, Compiled
+from ops_cases import CASES
+from test_ops_compiled import Compiled, groups_of
 
 pytestmark = pytest.mark.quick
 
@@ -14,7 +15,7 @@ def widened(patched, holds):
     patched.setenv("MTC_INT_HOLDS", str(holds))
 
 
-@pytest.mark.parametrize("cases", GROUPS[::4], ids=lambda cases: f"{cases[0].id}..{cases[-1].id}")
+@pytest.mark.parametrize("cases", groups_of(CASES)[::4], ids=lambda cases: f"{cases[0].id}..{cases[-1].id}")
 def test_operators(cases, compile_model, tmp_path, monkeypatch):
     programs = []
     for name in ("small", "wide"):
