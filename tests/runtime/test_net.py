@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -358,4 +359,5 @@ def test_copies_of_vectors_are_no_calls(tmp_path, monkeypatch):
     monkeypatch.setenv("CC", f"{os.environ['CC']} -D_FORTIFY_SOURCE=3")
     (tmp_path / "m.mt").write_text(MODEL)
     compiled(tmp_path, "libnet.so", "--predict-only")
-    assert "_chk" not in subprocess.run(["nm", "-D", tmp_path / "libnet.so"], capture_output=True, text=True, check=True).stdout
+    names = subprocess.run(["nm", "-D", tmp_path / "libnet.so"], capture_output=True, text=True, check=True).stdout
+    assert not re.search(r"mem\w+_chk", names)
