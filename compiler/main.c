@@ -37,7 +37,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 static const Span nowhere = {0};
@@ -55,14 +54,8 @@ typedef struct Compilation {
 
 /* ---- stages ---- */
 
-static double seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static void stage_ended(Compilation *c, const char *stage) {
-    double now = seconds();
+    double now = mtc_seconds();
     if (c->options->verbose)
         fprintf(stderr, "mtc: %-9s %7.2f ms\n", stage, 1e3 * (now - c->stage_start));
     c->stage_start = now;
@@ -592,7 +585,8 @@ int main(int argc, char **argv) {
     Diag *diag = diag_new(arena);
     Options options;
     int status = options_parse(&options, diag, argc, argv);
-    Compilation c = {.arena = arena, .diag = diag, .options = &options, .out = TEXT(arena), .stage_start = seconds()};
+    Compilation c = {
+        .arena = arena, .diag = diag, .options = &options, .out = TEXT(arena), .stage_start = mtc_seconds()};
     if (status == EXIT_SUCCESS)
         status = run(&c);
     diag_finish(diag);

@@ -284,9 +284,9 @@ struct Module {
     bool parts_states;    /* of several processes, each updates a part of the weights, and has the states of that */
     bool batch_replaced;  /* by a flag: the text says another number */
     bool batch_too_large; /* for a value: reported */
-    jmp_buf *
-        given_up; /* where passes end that cannot make a value, which is reported; NULL: who asks for one looks at it */
-    int epochs;   /* defaults of the program's flags */
+    /* Where passes end that cannot make a value, which is reported; NULL: who asks for one looks at it. */
+    jmp_buf *given_up;
+    int epochs; /* defaults of the program's flags */
     uint64_t seed;
     Precision precision;
     bool recompute;       /* the backward pass computes values again rather than keep them */
