@@ -134,8 +134,13 @@ class WholeBatches {
         if (captured == own)
             return cudaSuccess;
         release();
-        captured = own;
-        return capture_steps<Shard, Update>(own);
+        return Attempt()
+            .then([&] { return capture_steps<Shard, Update>(own); })
+            .then([&] {
+                captured = own; // or who tries again would launch what was not captured
+                return cudaSuccess;
+            })
+            .error;
     }
 
 public:
