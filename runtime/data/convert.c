@@ -5,6 +5,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* 1 bit of sign, 5 of exponent, 10 of mantissa. */
@@ -23,12 +24,15 @@ static int64_t stored_whole(MtcStored stored, const void *values, int64_t i) {
     case MTC_AS_I8: return ((const int8_t *)values)[i];
     case MTC_AS_I16: return ((const int16_t *)values)[i];
     case MTC_AS_I32: return ((const int32_t *)values)[i];
+    case MTC_AS_U16: return ((const uint16_t *)values)[i];
+    case MTC_AS_U32: return ((const uint32_t *)values)[i];
     default: return ((const int64_t *)values)[i];
     }
 }
 
 static double stored_number(MtcStored stored, const void *values, int64_t i) {
     switch (stored) {
+    case MTC_AS_U64: return (double)((const uint64_t *)values)[i];
     case MTC_AS_F16: return mtc_from_half(((const uint16_t *)values)[i]);
     case MTC_AS_F32: return (double)((const float *)values)[i];
     case MTC_AS_F64: return ((const double *)values)[i];
@@ -36,11 +40,11 @@ static double stored_number(MtcStored stored, const void *values, int64_t i) {
     }
 }
 
-/* False: it is none, or beyond those that a double tells apart. */
+/* False: it is none, or beyond 63 bits, or those that a double tells apart. */
 static bool whole_number(MtcStored stored, const void *values, int64_t i, int64_t *whole) {
-    if (stored <= MTC_AS_I64) {
+    if (stored <= MTC_AS_U64) {
         *whole = stored_whole(stored, values, i);
-        return true;
+        return stored != MTC_AS_U64 || *whole >= 0;
     }
     const double value = stored_number(stored, values, i);
     if (!(fabs(value) <= 1LL << DBL_MANT_DIG) || value != floor(value))
@@ -62,7 +66,12 @@ static int does_not_fit(MtcFault *fault, const char *path, const MtcField *field
     MtcText text = {NULL, 0, 0};
     int64_t whole;
     const bool is_whole = whole_number(array->stored, values, i, &whole);
-    const char *number = mtc_number(stored_number(array->stored, values, i));
+    char digits[24];
+    const char *number = digits;
+    if (is_whole)
+        snprintf(digits, sizeof digits, "%lld", (long long)whole);
+    else
+        number = mtc_number(stored_number(array->stored, values, i));
     if (field->classes)
         mtc_fail(fault, MTC_BAD_DATA, "%s: %s has the label %s; field '%s' is class[%d], so expected %s0 to %d", path,
                  append_place(&text, field, i), number, field->name, field->classes,

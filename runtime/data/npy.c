@@ -26,8 +26,9 @@ static bool npy_type(const char *descr, MtcArray *array) {
     static const struct {
         const char *code;
         MtcStored stored;
-    } types[] = {{"u1", MTC_AS_U8},  {"b1", MTC_AS_BOOL}, {"i1", MTC_AS_I8},  {"i2", MTC_AS_I16}, {"i4", MTC_AS_I32},
-                 {"i8", MTC_AS_I64}, {"f2", MTC_AS_F16},  {"f4", MTC_AS_F32}, {"f8", MTC_AS_F64}};
+    } types[] = {{"u1", MTC_AS_U8},   {"u2", MTC_AS_U16}, {"u4", MTC_AS_U32}, {"u8", MTC_AS_U64},
+                 {"b1", MTC_AS_BOOL}, {"i1", MTC_AS_I8},  {"i2", MTC_AS_I16}, {"i4", MTC_AS_I32},
+                 {"i8", MTC_AS_I64},  {"f2", MTC_AS_F16}, {"f4", MTC_AS_F32}, {"f8", MTC_AS_F64}};
     if (!descr || descr[0] != '\'' || !descr[1] || !strchr("<>|=", descr[1]))
         return false;
     array->big_endian = descr[1] == '>';
@@ -67,7 +68,7 @@ static int npy_dictionary(MtcFault *fault, MtcInput *input, size_t length, MtcAr
     header[length] = 0;
     const char *order = npy_value(header, "fortran_order");
     if (!npy_type(npy_value(header, "descr"), array))
-        return npy_error(fault, input, "its element type is not one of b1 u1 i1 i2 i4 i8 f2 f4 f8");
+        return npy_error(fault, input, "its element type is not one of b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8");
     array->first_fastest = order && strncmp(order, "True", 4) == 0;
     if (!order || (!array->first_fastest && strncmp(order, "False", 5) != 0))
         return npy_error(fault, input, "its fortran_order is neither True nor False");

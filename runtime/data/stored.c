@@ -10,9 +10,9 @@ static const struct {
     const char *name;
     size_t size;
     int type; /* the MtcType that it is, or -1 */
-} stored_types[] = {{"bool", 1, MTC_BOOL}, {"u8", 1, MTC_U8},   {"i8", 1, -1},
-                    {"i16", 2, -1},        {"i32", 4, MTC_I32}, {"i64", 8, -1},
-                    {"f16", 2, -1},        {"f32", 4, MTC_F32}, {"f64", 8, MTC_F64}};
+} stored_types[] = {{"bool", 1, MTC_BOOL}, {"u8", 1, MTC_U8}, {"i8", 1, -1},       {"i16", 2, -1},
+                    {"i32", 4, MTC_I32},   {"i64", 8, -1},    {"u16", 2, -1},      {"u32", 4, -1},
+                    {"u64", 8, -1},        {"f16", 2, -1},    {"f32", 4, MTC_F32}, {"f64", 8, MTC_F64}};
 
 const char *mtc_stored_name(MtcStored stored) {
     return stored_types[stored].name;
@@ -142,7 +142,7 @@ static int check_weights(MtcFault *fault, const char *path, const MtcField *fiel
 /* Numbers of these types are not all numbers of the field's. */
 static char *rounding_note(const char *path, const MtcField *field, const MtcArray *array) {
     MtcText note = {NULL, 0, 0};
-    const bool rounds = array->stored == MTC_AS_F64 || array->stored == MTC_AS_I64 || array->stored == MTC_AS_I32;
+    const bool rounds = array->stored != MTC_AS_F32 && mtc_stored_size(array->stored) > 2;
     if (!is_converted(field, array) || field->type != MTC_F32 || !rounds)
         return NULL;
     mtc_text_add(&note, "%s holds %s, rounded to the f32 of field '%s'", path, mtc_stored_name(array->stored),

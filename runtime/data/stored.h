@@ -11,7 +11,10 @@ typedef enum MtcStored {
     MTC_AS_I8,
     MTC_AS_I16,
     MTC_AS_I32,
-    MTC_AS_I64, /* the last of whole numbers */
+    MTC_AS_I64,
+    MTC_AS_U16,
+    MTC_AS_U32,
+    MTC_AS_U64, /* the last of whole numbers */
     MTC_AS_F16,
     MTC_AS_F32,
     MTC_AS_F64

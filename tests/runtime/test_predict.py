@@ -302,14 +302,16 @@ def numbers(compile_model, tmp_path_factory):
     return program, folder
 
 
-@pytest.mark.parametrize("dtype", ["f8", ">f8", "f4", ">f4", "f2", ">f2", "i8", ">i8", "i4", ">i4", "i2", ">i2", "i1", "u1", "?"])
+@pytest.mark.parametrize("dtype", ["f8", ">f8", "f4", ">f4", "f2", ">f2", "i8", ">i8", "i4", ">i4", "i2", ">i2", "i1",
+                                   "u8", ">u8", "u4", ">u4", "u2", ">u2", "u1", "?"])
 def test_numbers_of_any_type(dtype, numbers):
-    values = np.array([[0, 1], [1, 1], [1, 0]]) if dtype == "?" else np.array([[3, -2], [100, 1], [0, 77]]) if dtype != "u1" else \
-        np.array([[3, 2], [200, 1], [0, 77]])
+    largest = {"u8": 1 << 63, "u4": 1 << 31, "u2": 1 << 15, "u1": 200}.get(dtype[-2:])
+    values = np.array([[0, 1], [1, 1], [1, 0]]) if dtype == "?" else np.array([[3, 2], [largest, 1], [0, 77]], "u8") if largest else \
+        np.array([[3, -2], [100, 1], [0, 77]])
     expected = predicted_from(*numbers, values.astype("f4"))
     done = predicted_from(*numbers, values.astype(dtype))
     assert done.stdout == expected.stdout and not expected.stderr
-    noted = np.dtype(dtype).newbyteorder("=").str[1:] in ("f8", "i8", "i4")
+    noted = np.dtype(dtype).newbyteorder("=").str[1:] in ("f8", "i8", "i4", "u8", "u4")
     assert ("rounded to the f32 of field 'x'" in done.stderr) == noted
 
 
@@ -348,15 +350,16 @@ def test_whole_numbers_of_any_type(compile_model, tmp_path):
     content = {}
     for kind, arrays in ("narrow", {"n": good["n"].astype("i4"), "b": good["b"].astype("u1"), "c": good["c"].astype("u1")}), ("wide", good), \
             ("big", {name: array.astype(">i8") for name, array in good.items()}), ("real", {name: array.astype("f8") for name, array in good.items()}), \
-            ("half", {name: array.astype("f2") for name, array in good.items()}), \
+            ("unsigned", {**good, "b": good["b"].astype("u4"), "c": good["c"].astype(">u2")}), ("half", {name: array.astype("f2") for name, array in good.items()}), \
             ("columns", {name: np.asfortranarray(array) for name, array in good.items()}):
         np.savez(tmp_path / "d.npz", **arrays)
         program("--save", tmp_path / kind, "--quiet", cwd=tmp_path)
         content[kind] = (tmp_path / kind).read_bytes()
     assert all(each == content["wide"] for each in content.values())
-    for name, bad, message in ("n", [[1, 2], [3, 1 << 31]], "example 1, element [1] is 2.14748e+09, which does not fit in i32"), \
+    for name, bad, message in ("n", [[1, 2], [3, 1 << 31]], "example 1, element [1] is 2147483648, which does not fit in i32"), \
             ("b", [[1], [256]], "example 1, element [0] is 256, which does not fit in u8"), ("c", [0, -1], "example 1 has the label -1"), \
             ("n", [[1, 2.5], [3, 4]], "example 0, element [1] is 2.5, which does not fit in i32"), ("b", [[1], [1e300]], "is 1e+300, which does not fit in u8"), \
+            ("c", np.array([0, 1 << 63], "u8"), "example 1 has the label 9.22337e+18"), ("c", [0, (1 << 32) + 1], "has the label 4294967297; field"), \
             ("c", [0, 0.5], "example 1 has the label 0.5; field 'c' is class["), ("n", [[1, 2], [np.inf, 4]], "example 1, element [0] is inf"):
         np.savez(tmp_path / "d.npz", **{**good, name: np.array(bad)})
         done = program("--save", tmp_path / "w", check=False, cwd=tmp_path)
