@@ -57,10 +57,10 @@ def windows_of(sizes):
     return random.integers(0, vocabulary(sizes), (WINDOWS, sizes["context"] + 1)).astype(stored)
 
 
-def windows_of_docs(sizes):
+def windows_of_docs(sizes, seed=2):
     """Of bytes, each a token: the project's own text."""
     text = np.frombuffer(b"".join(path.read_bytes() for path in sorted((ROOT / "docs").glob("*.md"))), np.uint8).astype(np.uint16)
-    begin = np.random.default_rng(2).integers(0, len(text) - sizes["context"], FULL_STEPS * sizes["examples"])
+    begin = np.random.default_rng(seed).integers(0, len(text) - sizes["context"], FULL_STEPS * sizes["examples"])
     return np.lib.stride_tricks.sliding_window_view(text, sizes["context"] + 1)[begin]
 
 
@@ -243,18 +243,24 @@ class InParts(torch.nn.Module):
         return sum(checkpoint(self.net, part, use_reentrant=False) for part in parts) / len(parts)
 
 
-@pytest.mark.gpu
-def test_fifty_steps_at_full_size_in_bf16(memory, compile_model):
-    """Roundings of bf16 grow from step to step by what the text is: how far PyTorch's own bf16 comes from fp32 is the measure."""
-    sizes = FULL | {"examples": 32}
-    windows = windows_of_docs(sizes)
+def distances_in_bf16(compile_model, sizes, windows):
+    """Of ours and of PyTorch's losses from PyTorch's in fp32, at each step."""
     exact = peer_losses("gpt2", sizes, "cuda", "fp32", torch.float32, windows, around=InParts)
     theirs = peer_losses("gpt2", sizes, "cuda", "bf16", torch.float32, windows)
     ours = compiled_losses(compile_model, "gpt2", sizes, "cuda", np.float32, "bf16", windows)
-    far = {who: np.abs(losses / exact - 1) for who, losses in (("ours", ours), ("PyTorch's", theirs))}
-    for who, errors in far.items():
-        print(f"bf16, {who}: losses of {STEPS} steps, from fp32's at most {errors.max():.1e}, mean {errors.mean():.1e}")
-    assert far["ours"].mean() < 1.5 * far["PyTorch's"].mean() and far["ours"].max() < 2 * far["PyTorch's"].max()
+    return [np.abs(losses / exact - 1) for losses in (ours, theirs)]
+
+
+@pytest.mark.gpu
+def test_fifty_steps_at_full_size_in_bf16(memory, compile_model):
+    """How far PyTorch's own bf16 comes from fp32 is the measure. Roundings grow from step to step by what the text is, and a loss that jumps
+    makes ten times as much of those of one side as of the other's: the middle one of three texts counts."""
+    sizes = FULL | {"examples": 32}
+    far = np.array([distances_in_bf16(compile_model, sizes, windows_of_docs(sizes, seed)) for seed in (2, 3, 4)])
+    mean, largest = np.median(far.mean(axis=2), axis=0), np.median(far.max(axis=2), axis=0)
+    print(f"bf16, ours and PyTorch's: losses of {STEPS} steps, from fp32's at most {far.max(axis=2).round(5).tolist()}, "
+          f"mean {far.mean(axis=2).round(6).tolist()}")
+    assert mean[0] < 1.5 * mean[1] and largest[0] < 2 * largest[1]
 
 
 # ---- published weights ----
