@@ -14,6 +14,7 @@ enum {
     LONG_SUM = 2048,   /* rows of a sum, or k of a product, that may be split */
     GROUP = 128,       /* rows of an inner sum where that divides them; the rows of a tile .. */
     TALL_COLUMNS = 64, /* .. and twice as many where 16-bit numbers have so many columns: cuda/tensor_resident.cuh */
+    LEAST_TILE = 64,   /* where tiles are few they have fewer rows, no less than these */
     LEAST_GROUP = 32,  /* else: their largest divisor from here */
     MOST_GROUP = 512,  /* to here */
     LEAST_DEPTH = 256, /* of k for a slice */
@@ -42,13 +43,21 @@ static int leading_axes(const Node *n) {
     return n->attr.axes == (1u << count) - 1 ? count : 0;
 }
 
+/* A tile's rows, halved while all tiles still find a multiprocessor that is free. */
+static int64_t rows_of_few_tiles(int64_t tile, int64_t rows, int64_t columns, const Machine *machine) {
+    int64_t across = (columns + GROUP - 1) / GROUP;
+    while (machine->blocks && tile > LEAST_TILE && rows / (tile / 2) * across <= machine->multiprocessors)
+        tile /= 2;
+    return tile;
+}
+
 /* 0: none. */
 static int64_t group_of(const Graph *g, int64_t rows, int64_t columns, const Machine *machine) {
     enum { LEAST_STAGES = 2 };
     bool fits =
         !machine->blocks || tensor_tile_shared(2 * GROUP, TALL_COLUMNS, LEAST_STAGES, 1) <= machine->block_memory;
     bool tall = fits && dtype_is_narrow(precision_dtype(g->module->precision)) && columns == TALL_COLUMNS;
-    int64_t tile = tall ? 2 * GROUP : GROUP;
+    int64_t tile = rows_of_few_tiles(tall ? 2 * GROUP : GROUP, rows, columns, machine);
     return rows % tile == 0 ? tile : rows % GROUP == 0 ? GROUP : divisor(rows, LEAST_GROUP, MOST_GROUP);
 }
 

@@ -124,7 +124,7 @@ def test_portable_programs(compile_for):
 def test_tiles_of_another_gpu_on_one_with_less_memory(compile_for):
     """A tile of 256 rows fills more than sm_75 has, in however many parts: a program that is planned for sm_90 is refused for it."""
     model = (ROOT / "models/char_gpt.mt").read_text().replace('include "gpt.mt"', (ROOT / "models/gpt.mt").read_text())
-    codes, said = compile_for(model, "--arch", "sm_75,sm_90", "--precision", "fp16")
+    codes, said = compile_for(model, "--arch", "sm_75,sm_90", "--precision", "fp16", "--set", "examples=512")
     assert not codes and re.search(r"sm_75 \(T4, RTX 20\) has 64 KB of shared memory for a block, of which '\w+' needs 72; ", said)
     assert compile_for(model, "--arch", "sm_75", "--precision", "fp16")[0] == ["sm_75"]
 

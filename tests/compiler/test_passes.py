@@ -153,9 +153,14 @@ def test_convolutions_read_images_where_they_lie(emit):
     assert max(np.prod([int(d) for d in dims.split(", ")]) for dims in stored) <= BATCH * 8 * 8 * 16 * 2
 
 
-def test_statistics_are_summed_in_the_convolution(emit):
+def test_statistics_are_summed_in_the_convolution(emit, tmp_path):
+    """Of the first norm, forward and backward; the second has few pixels. By tiles of 128 rows, where each multiprocessor has one."""
     fused = emit("fused", "--precision", "bf16", "--target", "cuda")
-    assert fused.count("adds up each 128 rows") == 2  # of the first norm, forward and backward; the second has few pixels
+    assert fused.count("adds up each 64 rows") == 2
+    path = tmp_path / "many.mt"
+    path.write_text(model(LINES, image=IMAGE, batch=16 * BATCH))
+    many = run_mtc("--emit=fused", "--precision", "bf16", "--target", "cuda", path).stdout
+    assert many.count("adds up each 128 rows") >= 2 and "adds up each 64 rows" not in many
     assert "adds up" not in emit("fused", "--precision", "bf16", "--target", "cpu")
 
 
