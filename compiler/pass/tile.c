@@ -528,7 +528,7 @@ static double call_cycles(const Kernel *kernel, const Machine *machine) {
 }
 
 void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine) {
-    bool shared = machine->resident > 1 && kernel->math == MATH_FP32; /* multiprocessors, by small blocks */
+    bool shared = machine->resident > 1; /* multiprocessors, by small blocks */
     if (kernel->cls != KERNEL_CONTRACT || shared || kernel->tile.turns || kernel_is_long(kernel, machine))
         return;
     const Tile *tile;

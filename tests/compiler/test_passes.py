@@ -164,6 +164,20 @@ def test_statistics_are_summed_in_the_convolution(emit, tmp_path):
     assert "adds up" not in emit("fused", "--precision", "bf16", "--target", "cpu")
 
 
+def training_of(model, *flags):
+    """Kernels of its step on a GPU: how many tiles each has, and what the schedule says of them."""
+    schedule = run_mtc("--emit=schedule", "--arch", "sm_90a", *flags, f"models/{model}.mt").stdout.partition("\neval:")[0]
+    return {name: (int(tiles), dealt) for name, tiles, dealt in re.findall(r"^    (\w+) +(\d+) tiles .* bytes  (.*)", schedule, re.M)}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
+def test_small_products_have_a_tile_for_each_multiprocessor(precision):
+    """Of 132, those of a phase with others too, and those whose tiles add up rows of their own."""
+    kernels = training_of("char_gpt", "--precision", precision)
+    inputs = [tiles for name, (tiles, _) in kernels.items() if re.fullmatch(r"d_(h_\d_)?ln_\w|d_h_\d_mlp_c_fc", name)]
+    assert len(inputs) == 7 and min(inputs) >= 128, inputs
+
+
 def test_activations_are_stored_in_two_bytes(emit):
     """Of what has as many elements as an activation, only the image and gradients that products just made are f32."""
     plan = emit("plan", "--precision", "bf16").partition("train: values")[2].partition("eval: values")[0]
