@@ -325,15 +325,22 @@ static int64_t threads_wanted(const Machine *machine) {
     return machine->threads / 2 * (int64_t)machine->multiprocessors;
 }
 
-/* More than the machine's blocks have warps, and no longer than half a warp is good for; in a grid, which has blocks for all
- * rows, long enough to be read in packs, and several rows for each of its halves. Every half has a row. */
-static bool are_short_and_many(const Kernel *kernel, const Machine *machine) {
+/* In a grid, which has blocks for all rows: long enough to be read in packs, and several rows for each of its halves; or so short
+ * that half of a warp would have nothing to do, and more than there are warps at a time. */
+static bool are_for_halves_of_grid(const Kernel *kernel, const Machine *machine) {
     enum { HALF = LANES / 2 };
-    bool grid = machine->form == FORM_GRID;
-    int64_t halves = grid ? 4 * threads_wanted(machine) / HALF : WARPS * (int64_t)machine->multiprocessors;
-    int64_t extent = longest_stage(kernel);
-    return kernel->rows > halves && kernel->rows % (2 * WARPS) == 0 && extent <= 2 * LANES &&
-           (!grid || (machine->blocks && extent == PACK_FLOATS * HALF && !has_products(kernel)));
+    int64_t extent = longest_stage(kernel), warps = machine->threads / LANES * (int64_t)machine->multiprocessors;
+    bool packs = extent == PACK_FLOATS * HALF && kernel->rows > 4 * threads_wanted(machine) / HALF;
+    return machine->blocks && !has_products(kernel) && (packs || (extent <= HALF && kernel->rows > warps));
+}
+
+/* More than the machine's blocks have warps, and no longer than half a warp is good for. Every half has a row. */
+static bool are_short_and_many(const Kernel *kernel, const Machine *machine) {
+    if (kernel->rows % (2 * WARPS))
+        return false;
+    if (machine->form == FORM_GRID)
+        return are_for_halves_of_grid(kernel, machine);
+    return kernel->rows > WARPS * (int64_t)machine->multiprocessors && longest_stage(kernel) <= 2 * LANES;
 }
 
 /* Few rows, long ones and those with much to keep get a block each, others a warp. Rows that are neighbours in memory,

@@ -178,6 +178,11 @@ def test_small_products_have_a_tile_for_each_multiprocessor(precision):
     assert len(inputs) == 7 and min(inputs) >= 128, inputs
 
 
+def test_rows_of_a_small_head_are_half_a_warps():
+    """The dots of its 16 numbers: the other half would have none."""
+    assert training_of("char_gpt")["d_h_1_attn_c_attn_dots"][1].endswith("32768 rows, half a warp each")
+
+
 def test_activations_are_stored_in_two_bytes(emit):
     """Of what has as many elements as an activation, only the image and gradients that products just made are f32."""
     plan = emit("plan", "--precision", "bf16").partition("train: values")[2].partition("eval: values")[0]
