@@ -131,7 +131,8 @@ struct WarpProducts {
     static constexpr int rows = WARP_ROWS; // that decide together what they skip
     template <int SIZE> static constexpr bool holds = SIZE <= 64;
     template <class Shape> static constexpr int lines = 64; // of a block that passes by
-    template <class Shape> static constexpr int grad_lines = Shape::size <= 64 ? 64 : 32;
+    /* Of small heads as few as leave registers for a second block, of large ones as there is shared memory for. */
+    template <class Shape> static constexpr int grad_lines = Shape::size <= 16 || Shape::size > 64 ? 32 : 64;
     template <int STAGES> using Ring = StepRing<STAGES>;
 
     static __device__ int first_row() {

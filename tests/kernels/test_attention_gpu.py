@@ -2,6 +2,7 @@
 two runs give the same bits. bench/attention.cu has the cases: lengths that fill tiles and odd ones, heads of 8 to 128 numbers,
 causal and not, grouped heads, windows; in bf16 on tensor cores, by warps and by groups of warps, and otherwise without."""
 
+import re
 import subprocess
 import sys
 
@@ -38,3 +39,12 @@ def test_compiles(architecture, tmp_path):
     if architecture == "sm_90a":
         assert all("0 bytes spill stores" in line for line in spills), listing
         assert "(C75" not in listing, listing
+
+
+@pytest.mark.nvcc
+def test_two_blocks_of_small_heads_share_a_multiprocessor(tmp_path):
+    """By their registers: with one, little hides what its threads wait for."""
+    (tmp_path / "one.inc").write_text("make<bfloat16, 64, 128, 4, 4, 16, true, 0>(),\n")
+    listing = nvcc("sm_90a", "one.inc", tmp_path / "attention.cubin", "-cubin", f"-I{tmp_path}", "-Xptxas", "-v").stderr
+    registers = [int(count) for count in re.findall(r"Used (\d+) registers", listing)]
+    assert registers and max(registers) <= 128, listing
