@@ -189,6 +189,20 @@ def test_a_batch_in_shards_is_the_batch_on_a_gpu(compile_model, folder, name):
     assert (folder / "cut").read_bytes() == (folder / "again").read_bytes()
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("shards", [15, 16, 17])
+def test_many_shards_on_a_gpu(compile_model, folder, shards):
+    """A graph has up to sixteen of them; the host launches more."""
+    model = text("  h = relu(conv2d(image, 4, 3))", batch=2 * shards)
+    expected, _ = train(compile_model(model, target="cuda"), folder, "plain")
+    cut = compile_model(model, "--shards", shards, target="cuda")
+    losses, _ = train(cut, folder, "cut")
+    assert len(losses) == STEPS and np.allclose(losses, expected, rtol=1e-5, atol=1e-6)
+    assert train(compile_model(model, "--shards", shards), folder, "cpu")[0] == pytest.approx(losses, rel=1e-5, abs=1e-6)
+    train(cut, folder, "again")
+    assert (folder / "cut").read_bytes() == (folder / "again").read_bytes()
+
+
 @pytest.mark.quick
 @pytest.mark.parametrize("name", ["updates", "whole statistics"])
 def test_profile_measures_a_shard_and_the_work_of_all(compile_model, folder, name):
