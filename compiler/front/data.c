@@ -159,8 +159,10 @@ static bool count_columns(Lowering *l, const Stmt *s, const Field *field) {
                    "%s'%s' has %lld elements; say which columns they are: %s : %s = columns(\"a\", ...)", of,
                    field->name, (long long)elements, field->name, span_text(l->arena, type));
     else if (bound_argument(s->value, "name"))
-        diag_error(l->diag, s->value->span, "'%s' is one number, and %s'%s' has %lld elements", s->value->name.text, of,
-                   field->name, (long long)elements);
+        diag_error(l->diag, s->value->span, "'%s' is one number, and %s'%s' has %lld elements%s", s->value->name.text,
+                   of, field->name, (long long)elements,
+                   field_source_find(s->value->name.text)->part == PART_VALUE ? "; columns(\"a\", \"b\") are several"
+                                                                              : "");
     else if (field->kind == FIELD_CLASS && !is_sequence(field))
         diag_error(l->diag, s->value->span, "class '%s' is one column, this is %d", field->name, count);
     else

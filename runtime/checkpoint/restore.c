@@ -218,6 +218,28 @@ static void note_precision(MtcFault *fault, const MtcCheckpoint *checkpoint, con
                  of_model ? "is compiled for fp16" : "is compiled for another precision");
 }
 
+/* Whatever is missing is of the optimizer. */
+static bool weights_fit(const MtcCheckpoint *checkpoint, const MtcModel *model) {
+    Differences differences;
+    memset(&differences, 0, sizeof differences);
+    compare_tensors(checkpoint, model, MTC_TAKE_INITIAL, &differences);
+    const bool fit = count_differences(&differences) == 0;
+    free_differences(&differences);
+    return fit;
+}
+
+/* What else can be done with the file. */
+static void note_other_ways(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take, bool partial) {
+    const MtcModel *model = session->model;
+    if (take == MTC_TAKE_ALL && !checkpoint->ours)
+        mtc_note_ways(session, "it is no checkpoint of a training: --init-from begins one with its weights");
+    else if (take == MTC_TAKE_ALL && weights_fit(checkpoint, model))
+        mtc_note_ways(session,
+                      "its weights fit, and it is of another optimizer: --init-from begins a training with them");
+    else if (session->program && take != MTC_TAKE_LOAD && !partial && count_fitting(checkpoint, model, take))
+        mtc_note(&session->fault, "--partial takes what fits");
+}
+
 static int refuse_tensors(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take, bool partial,
                           const char *differences) {
     MtcFault *fault = &session->fault;
@@ -226,16 +248,14 @@ static int refuse_tensors(MtcSession *session, const MtcCheckpoint *checkpoint, 
     if (partial)
         mtc_fail(fault, MTC_BAD_DATA, "nothing of %s fits this model: %s", checkpoint->path, differences);
     else
-        mtc_fail(fault, MTC_BAD_DATA, "%s: does not hold the weights of this model: %s", checkpoint->path, differences);
+        mtc_fail(fault, MTC_BAD_DATA, "%s: does not hold the %s of this model: %s", checkpoint->path,
+                 take == MTC_TAKE_ALL && weights_fit(checkpoint, model) ? "optimizer states" : "weights", differences);
     note_prefix(fault, checkpoint, model);
     if (take == MTC_TAKE_ALL)
         note_precision(fault, checkpoint, model);
     mtc_note_quantized(fault, checkpoint, model, session->program);
     mtc_note_params(session, checkpoint);
-    if (take == MTC_TAKE_ALL && !checkpoint->ours)
-        mtc_note_ways(session, "it is no checkpoint of a training: --init-from begins one with its weights");
-    else if (session->program && take != MTC_TAKE_LOAD && !partial && count_fitting(checkpoint, model, take))
-        mtc_note(fault, "--partial takes what fits");
+    note_other_ways(session, checkpoint, take, partial);
     if (name && strcmp(name, model->name) != 0)
         mtc_note(fault, "it is a checkpoint of '%s', and this is '%s'", name, model->name);
     return fault->code;

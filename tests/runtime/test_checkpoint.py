@@ -167,6 +167,17 @@ def test_resume_of_somebody_elses_file(fake, folder):
     assert "logits.weight.momentum: is missing" in message and "--init-from begins one with its weights" in message
 
 
+def test_resume_after_another_optimizer(fake, folder):
+    fake(folder, "--save", "w", "--quiet")
+    header, data = unpack(read(folder, "w"))
+    header = {name.replace(".momentum", ".m"): entry for name, entry in header.items()}
+    (folder / "other").write_bytes(pack(header, data))
+    message = fake(folder, "--resume", "other", code=BAD_DATA)
+    assert "other: does not hold the optimizer states of this model: " in message and "logits.weight.momentum: is missing" in message
+    assert "its weights fit, and it is of another optimizer: --init-from begins a training with them" in message and "--partial" not in message
+    fake(folder, "--init-from", "other", "--quiet")
+
+
 # ---- --init-from, --partial ----
 
 
