@@ -76,6 +76,9 @@ int mtc_checkpoint_apply(MtcSession *session, const MtcCheckpoint *checkpoint, M
 double mtc_param_in_file(const MtcCheckpoint *checkpoint, const char *name, double unsaid);
 /* A note to the session's fault: which params the file was written with that this program has otherwise for ever. */
 void mtc_note_params(MtcSession *session, const MtcCheckpoint *checkpoint);
+/* That its names have all a prefix, and how to be rid of it; that one of both trains in fp16. */
+void mtc_note_prefix(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model);
+void mtc_note_precision(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model);
 /* Has a file the tensor, with the shape and a type that can be taken? If not, what is the matter. */
 bool mtc_blob_fits(const MtcTensor *tensor, const MtcBlob *blob);
 void mtc_misfit_text(const MtcTensor *tensor, const MtcBlob *blob, char *text, size_t size);

@@ -165,57 +165,11 @@ static void compare_tensors(const MtcCheckpoint *checkpoint, const MtcModel *mod
                            mtc_unexpected_text(model, checkpoint->archive.blob[i].name, take));
 }
 
-/* A name of the file that is the tensor's behind a prefix "model."; the length of that, 0: none. */
-static size_t prefix_before(const char *name, const MtcTensor *tensor) {
-    const size_t length = strlen(name), end = strlen(tensor->name);
-    return length > end + 1 && name[length - end - 1] == '.' && strcmp(name + length - end, tensor->name) == 0
-               ? length - end
-               : 0;
-}
-
-/* How many weights and buffers the file has behind a prefix. */
-static int fit_behind(const MtcArchive *archive, const MtcModel *model, const char *prefix, size_t length) {
-    int fit = 0;
-    for (int i = 0; i < model->tensors; i++)
-        for (int j = 0; j < archive->count && mtc_is_kept(&model->tensor[i]); j++)
-            fit += prefix_before(archive->blob[j].name, &model->tensor[i]) == length &&
-                   strncmp(archive->blob[j].name, prefix, length) == 0 &&
-                   mtc_blob_fits(&model->tensor[i], &archive->blob[j]);
-    return fit;
-}
-
-static void note_prefix(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model) {
-    const MtcArchive *archive = &checkpoint->archive;
-    for (int i = 0; i < model->tensors; i++)
-        for (int j = 0; j < archive->count && mtc_is_kept(&model->tensor[i]); j++) {
-            const char *name = archive->blob[j].name;
-            const int length = (int)prefix_before(name, &model->tensor[i]);
-            if (!length || mtc_find_tensor(model, name) || mtc_archive_find(archive, model->tensor[i].name) ||
-                !mtc_blob_fits(&model->tensor[i], &archive->blob[j]))
-                continue;
-            mtc_note(fault, "the file's names begin with '%.*s': without it, %d of them fit", length, name,
-                     fit_behind(archive, model, name, (size_t)length));
-            mtc_note(fault, "in Python: {name.removeprefix(\"%.*s\"): value for name, value in weights.items()}",
-                     length, name);
-            return;
-        }
-}
-
 static int count_fitting(const MtcCheckpoint *checkpoint, const MtcModel *model, MtcTake take) {
     int fit = 0;
     for (int i = 0; i < model->tensors; i++)
         fit += is_taken(checkpoint, model, &model->tensor[i], take);
     return fit;
-}
-
-/* The scale of a loss is kept where there is one: in fp16 (compiler/pass/loss_scale.c). */
-static void note_precision(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model) {
-    static const char scale[] = "update.loss_scale";
-    const bool of_file = mtc_archive_find(&checkpoint->archive, scale), of_model = mtc_find_tensor(model, scale);
-    if (checkpoint->ours && of_file != of_model)
-        mtc_note(fault, "it was trained %s, this program %s: a training goes on in the precision that it began in",
-                 of_file ? "in fp16, with a loss that is scaled" : "in another precision than fp16",
-                 of_model ? "is compiled for fp16" : "is compiled for another precision");
 }
 
 /* Whatever is missing is of the optimizer. */
@@ -250,9 +204,9 @@ static int refuse_tensors(MtcSession *session, const MtcCheckpoint *checkpoint, 
     else
         mtc_fail(fault, MTC_BAD_DATA, "%s: does not hold the %s of this model: %s", checkpoint->path,
                  take == MTC_TAKE_ALL && weights_fit(checkpoint, model) ? "optimizer states" : "weights", differences);
-    note_prefix(fault, checkpoint, model);
+    mtc_note_prefix(fault, checkpoint, model);
     if (take == MTC_TAKE_ALL)
-        note_precision(fault, checkpoint, model);
+        mtc_note_precision(fault, checkpoint, model);
     mtc_note_quantized(fault, checkpoint, model, session->program);
     mtc_note_params(session, checkpoint);
     note_other_ways(session, checkpoint, take, partial);
