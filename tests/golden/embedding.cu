@@ -551,7 +551,7 @@ static __device__ void decode_scores(const Tensors &t, int tile, char *shared, G
 
     // scores[0, 0, k] = sum over l of decode_x_relu[0, 0, l] * table[k, l]
     float scores = 0;
-    for (int j = team.first; j < X_COLUMNS; j += team.stride)
+    for (int j = team.first; j < team.first + X_COLUMNS; j += team.stride)
         scores += t.decode_x_relu[j] * t.table[i * X_COLUMNS + j];
     scores = team_sum(team, scores);
     if (leads(team))

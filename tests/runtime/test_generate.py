@@ -385,6 +385,13 @@ def test_what_the_end_of_a_tokens_row_reads_is_read_at_its_start(mtc, tmp_path):
     assert places == sorted(places)
 
 
+def test_loops_of_a_token_say_how_often_they_go_round(mtc, tmp_path):
+    """All their loads are on their way at a time then. 184 of the scores are 5 rounds of a warp, or 6."""
+    decoding = decoding_of(mtc, tmp_path)
+    assert "for (int j = 4 * team.first; j < 4 * team.first + X_COLUMNS; j += 4 * team.stride)" in decoding
+    assert "for (int j = team.first; j < 184; j += team.stride)" in decoding
+
+
 def texts_of(mtc, folder, *flags):
     """What a GPU runs for a token of each of several texts of the wide model."""
     decoding_of(mtc, folder, "--decode-batch", "24", *flags)

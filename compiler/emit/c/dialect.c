@@ -393,10 +393,13 @@ static void row_vectors(Body *row, const RowVector *vectors, int count) {
                    vectors[k].extent);
 }
 
-static const char *loop(const Body *row, const Tree *variable, const char *extent, int lanes) {
-    (void)lanes;
+static const char *loop_over(Arena *arena, const Tree *variable, const char *extent) {
     const char *v = variable->text;
-    return arena_printf(row->e->arena, "for (%s %s = 0; %s < %s; %s++)", index_type(variable), v, v, extent, v);
+    return arena_printf(arena, "for (%s %s = 0; %s < %s; %s++)", index_type(variable), v, v, extent, v);
+}
+
+static const char *loop(const Body *row, const Stage *stage, const Tree *variable) {
+    return loop_over(row->e->arena, variable, stage_extent(row->e, stage));
 }
 
 /* Partial sums in the lanes of a vector: as many for any number of threads. */
@@ -420,12 +423,12 @@ static bool product(Body *row, const Stage *stage, const char *extent) {
     const char *factors = body_text(&term, product_term(&term, n, &at));
     write_line(&terms, "%s[j] += %s;", sums, factors);
     write_line(row->out, "%s %s[%s] = {0};", e->dialect->real, sums, extent);
-    write_block(&outer, loop(row, j, extent, 1), &terms);
-    write_block(row->out, loop(row, k, product_depth(e, n), 1), &outer);
+    write_block(&outer, loop_over(e->arena, j, extent), &terms);
+    write_block(row->out, loop_over(e->arena, k, product_depth(e, n)), &outer);
     body_know_vector(&element, n, sums, stage->inner);
     Outputs outputs = stage_outputs(&element, stage, &at);
     body_write(&element, &outputs);
-    write_block(row->out, loop(row, j, extent, 1), &lines);
+    write_block(row->out, loop_over(e->arena, j, extent), &lines);
     return true;
 }
 

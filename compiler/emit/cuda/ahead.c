@@ -91,7 +91,7 @@ static bool are_whole_packs(const Kernel *kernel, const Type *matrix) {
 static const Node *brought(const Emitter *e, const Kernel *kernel) {
     const bool teams =
         has_only_sums(kernel) && kernel->rows > 1 && (kernel->team == TEAM_WARP || kernel->team == TEAM_BLOCK);
-    if (!teams || program_of(e, kernel)->graph != e->module->decode)
+    if (!teams || !is_of_token(e, kernel))
         return NULL;
     for (int k = 0; k < kernel->nodes.count; k++) {
         const Node *n = factor_of(program_of(e, kernel), kernel, kernel->nodes.at[k]);

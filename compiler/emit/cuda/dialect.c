@@ -461,15 +461,30 @@ static void hold(const HeldRow *held, const Writer *stages, Writer *out) {
     write_line(out, "hold_row<%s>(%s, shared, %s, %s);", held->extent, held->address, held->bytes, held->stages);
 }
 
-static const char *loop(const Body *row, const Tree *variable, const char *extent, int lanes) {
-    Team team = row->kernel->team;
-    const char *v = variable->text, *type = index_type(variable);
-    if (team == TEAM_THREAD)
-        return arena_printf(row->e->arena, "for (%s %s = 0; %s < %s; %s++)", type, v, v, extent, v);
+static int team_threads(Team team) {
+    return team == TEAM_BLOCK ? THREADS : team == TEAM_HALF ? LANES / 2 : LANES;
+}
+
+/* Where one token is decoded, latency is all: nvcc has all loads of a loop on their way at a time if it knows how often a thread goes round,
+ * and waits for the first of them if not. */
+static bool has_known_turns(const Body *row, const Stage *stage) {
+    const Kernel *kernel = row->kernel;
+    const int64_t extent = type_elements(&stage->domain) / kernel->rows;
+    return is_of_token(row->e, kernel) && kernel->team != TEAM_COLUMN &&
+           extent % (stage->lanes * team_threads(kernel->team)) == 0;
+}
+
+static const char *loop(const Body *row, const Stage *stage, const Tree *variable) {
+    Arena *arena = row->e->arena;
+    const char *v = variable->text, *type = index_type(variable), *extent = stage_extent(row->e, stage);
+    if (row->kernel->team == TEAM_THREAD)
+        return arena_printf(arena, "for (%s %s = 0; %s < %s; %s++)", type, v, v, extent, v);
     const char *exists = is_checked(row->kernel) ? "exists && " : "";
-    const char *times = lanes > 1 ? arena_printf(row->e->arena, "%d * ", lanes) : "";
-    return arena_printf(row->e->arena, "for (%s %s = %steam.first; %s%s < %s; %s += %steam.stride)", type, v, times,
-                        exists, v, extent, v, times);
+    const char *times = stage->lanes > 1 ? arena_printf(arena, "%d * ", stage->lanes) : "";
+    const char *first = arena_printf(arena, "%steam.first", times);
+    const char *end = has_known_turns(row, stage) ? arena_printf(arena, "%s + %s", first, extent) : extent;
+    return arena_printf(arena, "for (%s %s = %s; %s%s < %s; %s += %steam.stride)", type, v, first, exists, v, end, v,
+                        times);
 }
 
 static void fold(Body *row, const Node *reduction, const char *name) {

@@ -143,8 +143,8 @@ struct Dialect {
     void (*row_vectors)(Body *row, const RowVector *vectors, int count);
     /* The stages, which read a row where it is held. Targets whose blocks have memory of their own. */
     void (*hold)(const HeldRow *held, const Writer *stages, Writer *out);
-    /* "for (...)" over an extent, `variable` counting by `lanes`. */
-    const char *(*loop)(const Body *row, const Tree *variable, const char *extent, int lanes);
+    /* "for (...)" over what the stage loops over, `variable` counting by its lanes. */
+    const char *(*loop)(const Body *row, const Stage *stage, const Tree *variable);
     /* Before the loop over the terms of the sum `name`; NULL: nothing to do. */
     void (*sum)(Body *element, const char *name);
     /* After a loop: puts together what the threads of the row folded into `name`. NULL: nothing to do. */

@@ -14,6 +14,10 @@ const Program *program_of(const Emitter *e, const Kernel *kernel) {
     ICE("kernel %s is of no program", kernel->name);
 }
 
+bool is_of_token(const Emitter *e, const Kernel *kernel) {
+    return program_of(e, kernel)->graph == e->module->decode;
+}
+
 bool program_is_persistent(const Emitter *e, const Program *program) {
     return program == e->programs[PROGRAM_TRAIN] && program->schedule == SCHEDULE_PERSISTENT;
 }

@@ -8,6 +8,8 @@
 const Function *function_of(const Emitter *e, const Kernel *kernel);
 
 const Program *program_of(const Emitter *e, const Kernel *kernel);
+/* It decodes one token: a launch does little, and memory's latency is what takes the time. */
+bool is_of_token(const Emitter *e, const Kernel *kernel);
 /* One launch runs all phases, and has all tensors at hand. */
 bool program_is_persistent(const Emitter *e, const Program *program);
 double program_flops(const Program *program); /* per step: sums of the kernels' */

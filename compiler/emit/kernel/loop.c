@@ -281,7 +281,7 @@ static Output fold_output(const Body *element, const Node *reduction, const Inde
     return (Output){.node = value, .at = *at, .to = into, .fold = reduction};
 }
 
-static void write_elements(Body *row, const Stage *stage, const char *const *folds, const char *extent) {
+static void write_elements(Body *row, const Stage *stage, const char *const *folds) {
     Arena *arena = row->e->arena;
     Writer lines = writer_like(row->out);
     bool may_not_exist = row->kernel->team == TEAM_COLUMN &&
@@ -305,7 +305,7 @@ static void write_elements(Body *row, const Stage *stage, const char *const *fol
     body_write(&element, &outputs);
     if (row->e->dialect->sum && only_adds_up(stage, &lines))
         row->e->dialect->sum(row, folds[0]);
-    write_block(row->out, row->e->dialect->loop(row, j, extent, stage->lanes), &lines);
+    write_block(row->out, row->e->dialect->loop(row, stage, j), &lines);
 }
 
 /* The outputs, in a branch where that much is known; NULL: in none. */
@@ -347,7 +347,7 @@ static void write_cases(Body *once, const Outputs *outputs, const Case *known, c
 static bool may_read_ahead(const Body *row, const Stage *stage) {
     const Kernel *kernel = row->kernel;
     const bool teams = kernel->team == TEAM_WARP || kernel->team == TEAM_BLOCK;
-    if (!teams || !row->ahead || program_of(row->e, kernel)->graph != row->e->module->decode)
+    if (!teams || !row->ahead || !is_of_token(row->e, kernel))
         return false;
     for (const Stage *before = kernel->stages.at; before < stage; before++)
         if (before->stores.count)
@@ -441,13 +441,12 @@ static void write_loop_stage(Body *row, const Stage *stage) {
         return;
     }
     const Dialect *dialect = row->e->dialect;
-    const char *extent = stage_extent(row->e, stage);
     introduce(row, stage);
     const char **folds = NEW_ARRAY(row->e->arena, const char *, stage->reduces.count);
     bool lone_product = stage->contractions.count == 1 && stage->reduces.count == 0;
     declare_folds(row, stage, folds);
-    if (!lone_product || !dialect->product(row, stage, extent))
-        write_elements(row, stage, folds, extent);
+    if (!lone_product || !dialect->product(row, stage, stage_extent(row->e, stage)))
+        write_elements(row, stage, folds);
     finish_folds(row, stage, folds);
     row->apart = stage->reduces.count == 0; /* who folds meets: lanes of a warp, too, read and write in their order */
     for (int k = 0; k < stage->vectors.count; k++)
