@@ -94,7 +94,8 @@ template <class Common, class Phase, bool IN_TURNS> __device__ void run_launch(c
         await_previous_launch();
 }
 
-template <class Common, class Phase>
+/* SHARED bytes are asked for, as the kernel's name says (tools/check_architectures). */
+template <class Common, class Phase, int SHARED>
 __global__ void __launch_bounds__(THREADS, smaller(Phase::resident, MOST_RESIDENT / THREADS)) phase_kernel(Work work) {
     run_launch<Common, Phase, false>(work);
 }
@@ -102,12 +103,12 @@ __global__ void __launch_bounds__(THREADS, smaller(Phase::resident, MOST_RESIDEN
 /* Where the architecture has the instructions, clusters of larger blocks stay for many tiles; the host sees by the cluster
  * that the kernel asks for which of the two was compiled for its device. */
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-template <class Common, class Phase>
+template <class Common, class Phase, int SHARED>
 __global__ void __cluster_dims__(TURN_BLOCKS) __launch_bounds__(TURN_THREADS, 1) turns_kernel(Work work) {
     run_launch<Common, Phase, true>(work);
 }
 #else
-template <class Common, class Phase> __global__ void __launch_bounds__(THREADS) turns_kernel(Work work) {
+template <class Common, class Phase, int SHARED> __global__ void __launch_bounds__(THREADS) turns_kernel(Work work) {
     run_launch<Common, Phase, false>(work);
 }
 #endif
@@ -126,9 +127,9 @@ struct Launch {
 
 template <class Common, class Phase> const void *kernel_of() {
     if constexpr (Phase::in_turns)
-        return (const void *)turns_kernel<Common, typename Phase::Kernel>;
+        return (const void *)turns_kernel<Common, typename Phase::Kernel, Phase::shared>;
     else
-        return (const void *)phase_kernel<Common, typename Phase::Kernel>;
+        return (const void *)phase_kernel<Common, typename Phase::Kernel, Phase::shared>;
 }
 
 /* A kernel that is launched once more is told how often it was before. */

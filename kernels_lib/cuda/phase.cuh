@@ -19,14 +19,68 @@ __host__ __device__ constexpr int shared_aligned(int bytes) {
 /* A single block runs so many tiles of a phase without a loop. */
 constexpr int UNROLLED_TILES = 8;
 
-/* A launch: BODY computes a tile. It is given the program's tensors, or the kernel's own of the row that this launch of several
- * alike takes. The first SHARING tiles use the SHARED bytes of shared memory. A block goes on to the others while some of its
- * threads are still busy. In a launch of its own, it gets WANTED bytes where the device has so many (cuda/hold.cuh). */
-template <class Own, void (*BODY)(const Own &, const Batch &, int, char *, Gate &), int TILES, int SHARED,
-          int SHARING = TILES, int WANTED = SHARED>
-struct Phase {
+/* A kernel is a struct. run(t, batch, tile, shared, gate) computes one of its `tiles`, where it takes some with `shared_bytes` of shared memory;
+ * `wanted_bytes`, where it says so, are what it would use in a launch of its own (cuda/hold.cuh). t are the program's tensors, or
+ * its own, which are made of these and of a row of its table. */
+template <class Own> Own own_of(void (*)(const Own &, const Batch &, int, char *, Gate &));
+template <class Kernel> using OwnOf = decltype(own_of(Kernel::run));
+
+template <class Kernel, class = void> constexpr int shared_bytes_of = 0;
+template <class Kernel>
+constexpr int shared_bytes_of<Kernel, std::void_t<decltype(Kernel::shared_bytes)>> = Kernel::shared_bytes;
+
+template <class Kernel, class = void> constexpr int wanted_bytes_of = shared_bytes_of<Kernel>;
+template <class Kernel>
+constexpr int wanted_bytes_of<Kernel, std::void_t<decltype(Kernel::wanted_bytes)>> = Kernel::wanted_bytes;
+
+/* A kernel at COUNT of its rows, one after the other: from FIRST on, and STEP further each time that it is launched; or from the
+ * first of FIRSTS on, the next time from the second. */
+template <class Kernel, int FIRST, int STEP, int COUNT = 1> struct At {};
+template <class Kernel, int COUNT, int... FIRSTS> struct AtEach {};
+
+template <int... FIRSTS> __constant__ unsigned short first_rows[sizeof...(FIRSTS)] = {FIRSTS...};
+
+/* What of a kernel is launched: `count` times its tiles, from row first(again) on. */
+template <class Kernel_, int COUNT> struct OfKernel {
+    using Kernel = Kernel_;
+    static constexpr int count = COUNT;
+};
+template <class Kernel> struct Launched : OfKernel<Kernel, 1> {
+    static __device__ int first(int again) {
+        return again;
+    }
+};
+template <class Kernel, int FIRST, int STEP, int COUNT>
+struct Launched<At<Kernel, FIRST, STEP, COUNT>> : OfKernel<Kernel, COUNT> {
+    static __device__ int first(int again) {
+        return FIRST + STEP * again;
+    }
+};
+template <class Kernel, int COUNT, int... FIRSTS>
+struct Launched<AtEach<Kernel, COUNT, FIRSTS...>> : OfKernel<Kernel, COUNT> {
+    static __device__ int first(int again) {
+        return first_rows<FIRSTS...>[again];
+    }
+};
+
+template <class Kernel> constexpr int tiles_of = Launched<Kernel>::count *Launched<Kernel>::Kernel::tiles;
+
+/* The first tiles, up to the last that uses shared memory. */
+template <class... Kernels> constexpr int tiles_that_share() {
+    int tiles = 0, sharing = 0;
+    ((tiles += tiles_of<Kernels>, sharing = shared_bytes_of<typename Launched<Kernels>::Kernel> > 0 ? tiles : sharing),
+     ...);
+    return sharing;
+}
+
+/* A launch: the tiles of its kernels one after the other. A block of a persistent kernel goes on to those that use no shared memory while
+ * some of its threads are still busy. */
+template <class... Kernels> struct Phase {
     using Kernel = Phase; // what is launched
-    static constexpr int tiles = TILES, shared = SHARED, wanted = WANTED, again = 0;
+    static constexpr int tiles = (0 + ... + tiles_of<Kernels>), sharing = tiles_that_share<Kernels...>();
+    static constexpr int shared = std::max({shared_bytes_of<typename Launched<Kernels>::Kernel>...});
+    static constexpr int wanted = std::max({wanted_bytes_of<typename Launched<Kernels>::Kernel>...});
+    static constexpr int again = 0;
     static constexpr bool beside = false, in_turns = false, one_tile = false;
     static constexpr bool early = true; // it may begin while the launch before still runs
     static constexpr int resident = 0;  // blocks that a multiprocessor must have registers for; 0: as nvcc decides
@@ -34,10 +88,7 @@ struct Phase {
 
     template <class Tensors>
     static __device__ void run_tile(const Tensors &tensors, const Batch &batch, int tile, char *shared, Gate &gate) {
-        if constexpr (std::is_same_v<Own, Tensors>)
-            BODY(tensors, batch, tile, shared, gate);
-        else
-            BODY(Own(tensors, batch.again), batch, tile, shared, gate);
+        run_tile_of<Kernels...>(tensors, batch, tile, shared, gate);
     }
 
     /* The calling block's share of the tiles. */
@@ -45,43 +96,46 @@ struct Phase {
     static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared, Gate &gate) {
         constexpr bool solo = FORM == Form::solo;
         const int first = solo ? 0 : blockIdx.x, stride = solo ? 1 : gridDim.x;
-#pragma unroll(solo &&TILES <= UNROLLED_TILES ? TILES : 1)
-        for (int tile = first; tile < TILES; tile += stride) {
-            if (tile < SHARING && tile != first)
+#pragma unroll(solo &&tiles <= UNROLLED_TILES ? tiles : 1)
+        for (int tile = first; tile < tiles; tile += stride) {
+            if (tile < sharing && tile != first)
                 __syncthreads(); // the tile before has left the shared memory
             run_tile(tensors, batch, tile, shared, gate);
         }
         gate();
     }
+
+private:
+    template <class First, class... Others, class Tensors>
+    static __device__ void run_tile_of(const Tensors &tensors, const Batch &batch, int tile, char *shared, Gate &gate) {
+        if constexpr (sizeof...(Others) == 0) {
+            run_kernel<Launched<First>>(tensors, batch, tile, shared, gate);
+        } else {
+            if (tile < tiles_of<First>)
+                return run_kernel<Launched<First>>(tensors, batch, tile, shared, gate);
+            run_tile_of<Others...>(tensors, batch, tile - tiles_of<First>, shared, gate);
+        }
+    }
+
+    template <class Of, class Tensors>
+    static __device__ void run_kernel(const Tensors &tensors, const Batch &batch, int tile, char *shared, Gate &gate) {
+        using Wanted = typename Of::Kernel;
+        using Own = OwnOf<Wanted>;
+        if constexpr (std::is_same_v<Own, Tensors>)
+            Wanted::run(tensors, batch, tile, shared, gate);
+        else if constexpr (Of::count == 1)
+            Wanted::run(Own(tensors, Of::first(batch.again)), batch, tile, shared, gate);
+        else
+            Wanted::run(Own(tensors, Of::first(batch.again) + tile / Wanted::tiles), batch, tile % Wanted::tiles,
+                        shared, gate);
+    }
 };
 
 /* In a graph, long kernels of a phase are launches of their own, each with the registers and the shared memory that it
  * needs; all but the first are this. */
-template <class Own, void (*BODY)(const Own &, const Batch &, int, char *, Gate &), int TILES, int SHARED,
-          int SHARING = TILES, int WANTED = SHARED>
-struct Beside : Phase<Own, BODY, TILES, SHARED, SHARING, WANTED> {
+template <class... Kernels> struct Beside : Phase<Kernels...> {
     using Kernel = Beside;
     static constexpr bool beside = true;
-};
-
-/* The launch of a kernel that is written for several sizes: its struct says what a Phase wants to know. */
-template <class Kernel, class = void> constexpr int shared_bytes_of = 0;
-template <class Kernel>
-constexpr int shared_bytes_of<Kernel, std::void_t<decltype(Kernel::shared_bytes)>> = Kernel::shared_bytes;
-
-template <class Kernel>
-using PhaseOf = Phase<typename Kernel::Own, Kernel::run, Kernel::tiles, shared_bytes_of<Kernel>>;
-template <class Kernel>
-using BesideOf = Beside<typename Kernel::Own, Kernel::run, Kernel::tiles, shared_bytes_of<Kernel>>;
-
-/* Such a kernel at COUNT of its places, one after the other: from FIRST on, and STEP further each time that it is launched. */
-template <class Tensors, class Kernel, int FIRST, int STEP, int COUNT> struct At {
-    using Own = Tensors;
-    static constexpr int tiles = COUNT * Kernel::tiles, shared_bytes = shared_bytes_of<Kernel>;
-    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-        const int place = FIRST + STEP * batch.again + (COUNT == 1 ? 0 : tile / Kernel::tiles);
-        Kernel::run(typename Kernel::Own(t, place), batch, COUNT == 1 ? tile : tile % Kernel::tiles, shared, gate);
-    }
 };
 
 /* The launch of one product whose tiles are TurnTiles. */

@@ -2,10 +2,10 @@
  *
  * A generated program names its phases once for training and once for evaluation,
  *
- *     using Train = Step<Tensors, BATCH, REPORTS, Phase<Tensors, h, 128, 16384>, Phase<Tensors, train_2, 64, 0>, ...>;
+ *     using Train = Step<Tensors, BATCH, REPORTS, Phase<h>, Phase<d_h_weight, report_loss>, ...>;
  *
- * where h(tensors, batch, tile, shared, gate) computes tile `tile` of its phase's 128 tiles with 16384 bytes of
- * shared memory, and Tensors is made from a MtcRun and the arena. All tiles of a phase may run at the same time. The phase before is
+ * where h::run(tensors, batch, tile, shared, gate) computes tile `tile` of the kernel's h::tiles with h::shared_bytes of shared
+ * memory, and Tensors is made from a MtcRun and the arena. All tiles of a phase may run at the same time. The phase before is
  * done when gate() returns; what it does not write may be read ahead of that. There are two schedules:
  *
  *     Persistent   one launch for all steps, in one of three forms; block b takes the tiles b, b + grid, b + 2 grid ...
@@ -119,7 +119,9 @@ template <class Step, Form FORM> __host__ __device__ constexpr int persistent_sh
     return smaller(Step::shared, most) + persistent_arena<Step, FORM>();
 }
 
-template <class Step, Form FORM> __global__ void __launch_bounds__(THREADS, 1) persistent_kernel(int64_t steps) {
+/* SHARED: what a kernel's name says of its phases (tools/check_architectures). */
+template <class Step, Form FORM, int SHARED = Step::shared>
+__global__ void __launch_bounds__(THREADS, 1) persistent_kernel(int64_t steps) {
     extern __shared__ __align__(SHARED_ALIGNMENT) char memory[];
     using Examples = Listing<Step::batch, MOST_SHARED - persistent_shared<Step, FORM>(MOST_SHARED)>;
     __shared__ typename Examples::List examples; // of this step and the next

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import textwrap
 
 import numpy as np
 import pytest
@@ -50,8 +49,13 @@ def emit(mtc, tmp_path):
     return emit
 
 
+def kernels(source):
+    """Each with the text of its struct."""
+    return {name: text for name, text in re.findall(r"^struct (\w+) \{\n(.*?)^\};", source, re.M | re.S) if "void run(" in text}
+
+
 def functions(source):
-    return re.findall(r"^static __device__ void\s+(\w+)\(", source, re.M)
+    return list(kernels(source))
 
 
 def numbers(text):
@@ -72,42 +76,38 @@ def expanded(rows, runs):
 
 
 SIZED = re.compile(r"^static __constant__ constexpr (?:unsigned|Places<unsigned, (?P<rows>\d+), \d+>) (?P<first>\w+)_places(?:\[.*?\] = |\()"
-                   r"\{\n(?P<table>.*?)\n\}\)?;\n(?:// clang-format on\n)?template <class, int FIRST, int PLACES(?:,\s+int \w+)+>\s+struct (?P<general>\w+_sized) \{\n"
+                   r"\{\n(?P<table>.*?)\n\}\)?;\n(?:// clang-format on\n)?template <int FIRST, int PLACES(?:,\s+int \w+)+>\s+struct (?P<general>\w+_sized) \{\n"
                    r"(?P<text>.*?)^\};\n(?:// clang-format off\n)?(?P<sizes>(?:^struct \w+\s+: .*?\{\};\n)+)", re.M | re.S)
 
 
 def one_apart(match):
-    """The functions of several sizes, with tables and structs of their own."""
-    first, rows, text = match["first"], match["rows"], textwrap.dedent(match["text"])
+    """The kernels of several sizes, with tables of their own."""
+    first, rows, text = match["first"], match["rows"], match["text"]
     table = expanded(int(rows), match["table"]) if rows else [numbers(row) for row in re.findall(r"\{(.*?)\}", match["table"], re.S)]
-    for name, begin, places in re.findall(rf"struct (\w+)\s+: {match['general']}<\s*struct\s+\1,\s+(\d+),\s+(\d+),\s.*?> \{{\}};", match["sizes"], re.S):
+    for name, begin, places in re.findall(rf"struct (\w+)\s+: {match['general']}<(\d+),\s+(\d+),\s.*?> \{{\}};", match["sizes"], re.S):
         own = table[int(begin):int(begin) + int(places)]
         assert len(own) == int(places) and len(text) > 100
         lines = "".join(f"    {{{', '.join(map(str, row))}}}, // {name}_{k}\n" for k, row in enumerate(own))
-        flat = text.replace("struct Own {", f"struct {name}_tensors {{").replace("Own(const", f"{name}_tensors(const").replace("const Own &", f"const {name}_tensors &")
-        flat = re.sub(r"begin_at\(\(.*? \+ FIRST\)\[PLACES == 1 \? 0 : row\]", f"begin_at({name}_places[row]", flat)
-        flat = flat.replace("void run(", f"void {name}(").replace("static constexpr int ", f"constexpr int {name}_")
-        yield f"static __constant__ unsigned {name}_places[{places}][{len(own[0])}] = {{\n{lines}}};\n{flat}\n"
+        flat = re.sub(r"begin_at\(\(.*? \+ FIRST\)\[PLACES == 1 \? 0 : row\]", f"begin_at({name}_places[row]", text)
+        yield f"static __constant__ unsigned {name}_places[{places}][{len(own[0])}] = {{\n{lines}}};\nstruct {name} {{\n{flat}}};\n"
 
 
 def apart(source):
     """As if what differs in sizes were not written once."""
     source = SIZED.sub(lambda match: "".join(one_apart(match)), source)
     assert "_sized<" not in source
-    source = re.sub(r"\b(Phase|Beside)Of<(\w+)>", r"\1<\2::Own, \2::run, \2::tiles, 0>", source)
-    return re.sub(r"\b(\w+)::(Own|run|(tiles|shared_bytes|wanted_bytes))\b",
-                  lambda name: name[1] + ("_tensors" if name[2] == "Own" else f"_{name[3]}" if name[3] else ""), source)
+    return source
 
 
 def tables(source):
-    """Of each function of several places: the places, a row each with where its tensors begin, by their names at the first."""
-    found = {}
+    """Of each kernel of several places: the places, a row each with where its tensors begin, by their names at the first."""
+    found, text = {}, kernels(source)
     plain = {name: [numbers(row) for row in re.findall(r"\{(.*?)\}", rows)]
              for name, rows in re.findall(r"unsigned (\w+)_places\[\d+\]\[\d+\] = \{\n(.*?)\n\};", source, re.S)}
     runs = {name: expanded(int(rows), table)
             for rows, name, table in re.findall(r"Places<unsigned, (\d+), \d+> (\w+)_places\(\{\n(.*?)\n\}\);", source, re.S)}
     for name, rows in (plain | runs).items():
-        tensors = re.search(rf"^struct {name}_tensors .*?^}};", source, re.M | re.S).group()
+        tensors = re.search(r"struct Own .*?^    };", text[name], re.M | re.S).group()
         members = re.search(rf"begin_at\({name}_places(?:\.at)?\[row\],\s*(.*?)\);", tensors, re.S)[1].replace(",", " ").split()
         assert sorted(members) == sorted(re.findall(r"\*(\w+)[,;]", tensors)[-len(members):])
         found[name] = [dict(zip(members, row, strict=True)) for row in rows]
@@ -123,8 +123,8 @@ def test_equal_blocks_are_one_function(emit):
     names = functions(source)
     assert not [name for name in names if re.match(r"(eval_)?b_[1-3]_u", name)], "one function each for all blocks"
     for name, tensors in tables(source).items():
-        assert names.count(name) == 1 and f"static __device__ void {name}(const {name}_tensors &t" in source
-        assert tensors and re.search(rf"\b{name}_tensors(\(t, |, {name}, )", source)
+        assert tensors and "static __device__ void run(const Own &t, " in kernels(source)[name]
+        assert re.search(rf"(Phase|Beside|, |At|AtEach)<?{name}\b", source)
 
 
 def test_places_are_those_of_the_plan(emit):
@@ -145,45 +145,72 @@ def test_runs_of_places_are_those_of_the_plan(emit):
     assert begins <= set(offsets(plan).values()) and len(begins) > 12 * 8
 
 
-def listed(arguments):
-    """The launches of a step's list: what Times repeats, as often as it does."""
-    arguments = re.sub(r"\s+", " ", arguments)
-    while cycle := re.search(r"Times<(\d+), ((?:[^<>]|<[^<>]*>)*)>", arguments):
-        arguments = arguments[:cycle.start()] + ", ".join([cycle[2]] * int(cycle[1])) + arguments[cycle.end():]
-    return re.findall(r"\b(\w+)_launch(?:, (\d+)>)?", arguments)
+def items(text):
+    """What commas outside of brackets separate."""
+    depth, item = 0, ""
+    for sign in " ".join(text.split()):
+        depth += {"<": 1, ">": -1}.get(sign, 0)
+        if sign == "," and not depth:
+            yield item.strip()
+            item = ""
+        else:
+            item += sign
+    yield item.strip()
+
+
+def arguments_of(template, text):
+    """Of `template<...>`; None: it is something else."""
+    return list(items(text[len(template) + 1:-1])) if text.startswith(f"{template}<") else None
+
+
+def listed(launches):
+    """The launches of a step's list, what Times repeats as often as it does, each with how many others programs made."""
+    for launch in launches:
+        if cycle := arguments_of("Times", launch):
+            yield from list(listed(cycle[1:])) * int(cycle[0])
+        elif again := arguments_of("Again", launch):
+            yield again[0], int(again[1])
+        else:
+            yield launch, 0
 
 
 def launches(source):
-    """Of each program: its launches, each with how often it was made before."""
-    for arguments in re.findall(r"^using \w+ =\s+Step<\s*Tensors, BATCH, REPORTS,(.*?)>;$", source, re.M | re.S):
+    """Of each program: the kernels of its launches, each with how often the launch was made before."""
+    named = dict(re.findall(r"^using (\w+) =\s+(.*?);$", source, re.M | re.S))
+    for step in re.findall(r"^using \w+ =\s+Step<\s*Tensors, BATCH, REPORTS,(.*?)>;$", source, re.M | re.S):
         made = {}
-        for name, before in listed(arguments):
-            made[name] = made[name] + 1 if name in made else int(before or 0)
-            yield name, made[name]
+        for name, before in listed(items(step)):
+            made[name] = made[name] + 1 if name in made else before
+            launch = " ".join(named.get(name, name).split())
+            inner = re.search(r"\b(?:Phase|Beside)<.*", launch).group()
+            while inner.count("<") < inner.count(">"):
+                inner = inner.removesuffix(">")
+            yield from ((kernel, made[name]) for kernel in (arguments_of("Phase", inner) or arguments_of("Beside", inner)))
+
+
+def places_ahead(text, again):
+    """Those of which the function of a launch makes the tensors of its kernels."""
+    for kernel, place in re.findall(r"(\w+)::Own own\(t, (.*?)\);", text):
+        counted = re.search(rf"tiles = [^;]*?(\d+) \* {kernel}::tiles", text) if "tile /" in place else None
+        first = eval(re.sub(r"(^| \+ )tile / [\w:]+", "", place) or "0", {"batch": type("Batch", (), {"again": again})})
+        yield from ((kernel, first + n) for n in range(int(counted[1]) if counted else 1))
 
 
 def places_visited(source):
-    """Of each function of several places: those that the launches of all programs call it for."""
-    visited = {name: [] for name in tables(source)}
-    for name, again in launches(source):
-        if at := re.search(rf"^using {name}_launch = [^;]*?Of<At<Tensors, (\w+), (\d+), (\d+), (\d+)>>", source, re.M):
-            first, step, count = map(int, at.groups()[1:])
-            visited[at[1]] += range(first + step * again, first + step * again + count)
-            continue
-        own, function = re.search(rf"^using {name}_launch =\s+[^;]*?(?:Phase|Beside)<(\w+), (\w+),", source, re.M).groups()
-        if own != "Tensors":
-            visited[function].append(again)
-        if function != name:  # a kernel's, at the place that is `again`
-            continue
-        body = re.search(rf"^static __device__ void {name}\(.*?^}}", source, re.M | re.S).group()
-        table = re.search(rf" {name}_places(?:\[\d+\]\[\d+\] = \{{|\(\{{)\n(.*?)\n}}", source, re.S)
-        rows = [numbers(row) for row in re.findall(r"\{(.*?)\}", table[1])] if table else []
-        for function, place in re.findall(r"(\w+)_tensors(?: own)?\(t, (.*?)\)", body, re.S):
-            counted = re.search(rf"(?:{name}_tiles =|<Tensors, {name},)[^;]*?(\d+) \* {function}_tiles", source)
-            tiles = counted if "tile /" in place else None
-            first = eval(re.sub(r"(^| \+ )tile / \w+", "", place) or "0",
-                         {"batch": type("Batch", (), {"again": again}), "place": rows[again] if rows else None})
-            visited[function] += range(first, first + (int(tiles[1]) if tiles else 1))
+    """Of each kernel of several places: those that the launches of all programs call it for."""
+    visited, text = {name: [] for name in tables(source)}, kernels(source)
+    for kernel, again in launches(source):
+        if at := arguments_of("At", kernel):
+            first, step, count = map(int, [*at[1:], 1][:3])
+            visited[at[0]] += range(first + step * again, first + step * again + count)
+        elif each := arguments_of("AtEach", kernel):
+            first = int(each[2 + again])
+            visited[each[0]] += range(first, first + int(each[1]))
+        elif kernel in visited:
+            visited[kernel].append(again)
+        else:
+            for called, place in places_ahead(text[kernel], again):
+                visited[called].append(place)
     return visited
 
 
@@ -260,34 +287,31 @@ def test_launches_that_come_again_are_listed_once(emit):
 def test_launches_call_each_place_once(model, mtc):
     source = apart(mtc("--emit=cu", "--schedule", "graph", f"models/{model}.mt").stdout)
     places = tables(source)
-    assert "batch.again" in source
     for name, visited in places_visited(source).items():
         assert sorted(visited) == list(range(len(places[name]))), name
 
 
-def test_a_launch_of_a_kernel_of_several_sizes_names_it(mtc):
-    """What a phase wants to know of it its struct says; such launches stand together, and say no more than their names do."""
+def test_launches_say_which_kernels_they_are_of(mtc):
+    """Of one kernel its name, of several theirs, and the rows of those whose places do not follow on each other."""
     source = mtc("--emit=cu", "--schedule", "graph", "models/resnet18.mt").stdout
-    named = re.findall(r"^using \w+_launch = (?:Phase|Beside)Of<(\w+)>;$", source, re.M)
-    assert len(named) > 50 and all(f"struct {name}\n" in source or f"struct {name} :" in source for name in named)
-    assert not re.search(r"(?:Phase|Beside)<\w+::Own", source)
-    assert len(re.findall(r"Of<At<Tensors, \w+, \d+, \d+, \d+>>;", source)) > 15  # places that lie evenly need no function
-    assert re.search(r"Of<\w+>;\nusing \w+ = PhaseOf<", source)
-    assert all(re.match(r"static ", after) for after in re.findall(r"^// phase \d+ of \d+.*\n(.*)", source, re.M))
+    made = list(launches(source))
+    names = set(re.findall(r"^struct (\w+)", source, re.M))
+    assert len({kernel for kernel, _ in made if kernel in names}) > 100
+    at = {kernel for kernel, _ in made if kernel.startswith("At")}
+    assert len(at) > 15 and all(arguments_of(kernel.partition("<")[0], kernel)[0] in names for kernel in at)
+    assert "static __device__ void train_" not in source
+    assert all(" " not in name for name in re.findall(r"^using (.*?) = (?:Phase|Beside)", source, re.M))
 
 
-def test_a_launch_of_one_kernel_is_its_function(emit):
-    """With all parameters, those that it does not need without a name; several kernels, or places that do not follow on each
-    other, have a function that calls them."""
+def test_a_kernel_takes_all_parameters(emit):
+    """Those that it does not need without a name."""
     source = apart(emit("cu", EQUAL))
-    launched = re.findall(r"(?:Phase|Beside)<(\w+), (\w+),\s+(\w+)_tiles, ", source)
-    alone = {(own, function) for own, function, tiles in launched if function == tiles and not re.match(r"(train|eval)_\d", function)}
-    assert len(alone) >= 8 and {own == "Tensors" for own, _ in alone} == {True, False}
-    for own, function in alone:
-        parameters = re.search(rf"static __device__ void\s+{function}\((.*?)\) {{", source, re.S)[1]
-        assert re.fullmatch(rf"const {own} &t?,\s+const Batch &(batch)?,\s+int( tile)?,\s+char \*(shared)?,\s+Gate &(gate)?", parameters)
-    for body in re.findall(r"^static __device__ void (?:train|eval)_\d\w*\(.*?\{\n(.*?)^}", source, re.M | re.S):
-        assert body.count(";") > 1 or "_tensors(t, " in body, body
+    own = set()
+    for name, text in kernels(source).items():
+        tensors, = re.findall(r"void\s+run\(const (\w+) &t?,\s+const Batch &(?:batch)?,\s+int(?: tile)?,\s+char \*(?:shared)?,\s+Gate &(?:gate)?\) {", text)
+        assert (tensors == "Own") == (name in tables(source))
+        own.add(tensors)
+    assert own == {"Own", "Tensors"}
 
 
 def parts_of(source):
@@ -330,7 +354,7 @@ def test_blocks_that_differ_in_sizes_are_written_once(emit):
     source, longer = (emit("cu", GROWING, "--set", f"layers={layers}") for layers in (4, 8))
     sizes = next(match["sizes"] for match in SIZED.finditer(source) if match["first"] == "b_0_u_0_layer")
     assert re.findall(r"^struct b_(\d)_u_0_layer\s", sizes, re.M) == list("0123")
-    assert [re.search(rf"<struct b_{layer}_u_0_layer, {layer}, 1, ([A-Z]\w*), ", sizes)[1] for layer in (1, 2, 3)] == ["B_1_U_0", "B_2_U_0", "B_3_U_0"]
+    assert [re.search(rf"struct b_{layer}_u_0_layer\s+: \w+<{layer}, 1, ([A-Z]\w*), ", sizes)[1] for layer in (1, 2, 3)] == ["B_1_U_0", "B_2_U_0", "B_3_U_0"]
     assert len(functions(apart(longer))) > 1.5 * len(functions(apart(source)))
     assert longer.count("static __device__ void") < 1.5 * source.count("static __device__ void")
 
@@ -397,7 +421,7 @@ train {
 def test_kernels_of_one_function_are_launched_together(emit):
     """However long each of them is taken to be: by the bytes of the tables that they look into."""
     source = emit("cu", TABLES)
-    assert "Phase<Tensors, train_3, 3 * a_tiles, " in source
+    assert "using train_3 = Phase<At<a, 0, 3, 3>>;" in source
 
 
 def test_names_of_ranges_say_once_what_both_ends_have(mtc):

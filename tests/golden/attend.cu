@@ -21,9 +21,9 @@
 // group them; the step; evaluation; tables for the runtime; main.
 //
 // How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
-// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
-// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
-// has ended. What that phase does not write may be read ahead of the gate, and is. A step is a CUDA graph of a
+// kernel's run(). Phases run one after the other; the tiles of a phase, of all its kernels, may run at the same
+// time, in any order. A tile may start while the phase before is still running; gate() returns when that has
+// ended. What that phase does not write may be read ahead of the gate, and is. A step is a CUDA graph of a
 // launch or more per phase, with a block for each tile (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
@@ -51,6 +51,8 @@ enum {
     LOGITS = 3
 };
 enum { REPORT_LOSS, REPORTS };
+
+namespace { // of this file alone: a kernel may be called like a function of others, or of another program
 
 // ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
@@ -81,8 +83,9 @@ struct Tensors {
     float *d_qkv_dots = (float *)(arena + 9728);                           // [BATCH, TOKENS_ROWS, 2]
 };
 
-// Layers that are alike share their functions, which are given the tensors of one place: tokens_reshape_places
-// has a row for each, where its tensors begin, in units of 256 bytes.
+// Layers that are alike share their kernels, which are given the tensors of one place, Own:
+// tokens_reshape_places has a row for each, where its tensors begin, in units of 256 bytes. A launch takes row
+// 0, made again row 1, 2 ...; At<kernel, 3, 2, 4> takes rows 3 to 6, made again 5 to 8 (cuda/phase.cuh).
 
 // ---- training step ------------------------------------------------------------------------------------------
 
@@ -92,24 +95,25 @@ static __constant__ unsigned tokens_reshape_places[2][1] = {
     {34}, // tokens_reshape
     {19}, // eval_tokens_reshape
 };
-struct tokens_reshape_tensors {
-    const float *tokens;
-    float *tokens_reshape;
-    __device__ tokens_reshape_tensors(const Tensors &t, int row) {
-        tokens = t.tokens;
-        begin_at(tokens_reshape_places[row], tokens_reshape);
+struct tokens_reshape {
+    struct Own {
+        const float *tokens;
+        float *tokens_reshape;
+        __device__ Own(const Tensors &t, int row) {
+            tokens = t.tokens;
+            begin_at(tokens_reshape_places[row], tokens_reshape);
+        }
+    };
+    static constexpr int tiles = divide_up(BATCH * TOKENS_ROWS * TOKENS, Thread::rows);
+    static __device__ void run(const Own &t, const Batch &batch, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= BATCH * TOKENS_ROWS * TOKENS)
+            return;
+        t.tokens_reshape[i] =
+            t.tokens[row(batch, i / (TOKENS_ROWS * TOKENS)) * TOKENS_ROWS * TOKENS + i % (TOKENS_ROWS * TOKENS)];
     }
 };
-constexpr int tokens_reshape_tiles = divide_up(BATCH * TOKENS_ROWS * TOKENS, Thread::rows);
-static __device__ void tokens_reshape(const tokens_reshape_tensors &t, const Batch &batch, int tile, char *,
-                                      Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= BATCH * TOKENS_ROWS * TOKENS)
-        return;
-    t.tokens_reshape[i] =
-        t.tokens[row(batch, i / (TOKENS_ROWS * TOKENS)) * TOKENS_ROWS * TOKENS + i % (TOKENS_ROWS * TOKENS)];
-}
 
 // qkv = linear(tokens, 24)                                                                          attend.mt:9
 //     qkv[i, j, k] = (sum over l of tokens.reshape[i * TOKENS_ROWS + j, l] * qkv.weight[k, l]) + qkv.bias[k]
@@ -117,121 +121,131 @@ static __constant__ unsigned qkv_places[2][4] = {
     {34, 0, 3, 8}, // qkv
     {19, 0, 3, 8}, // eval_qkv
 };
-struct qkv_tensors {
-    float *tokens_reshape, *qkv_weight, *qkv_bias, *qkv;
-    __device__ qkv_tensors(const Tensors &t, int row) {
-        begin_at(qkv_places[row], tokens_reshape, qkv_weight, qkv_bias, qkv);
+struct qkv {
+    struct Own {
+        float *tokens_reshape, *qkv_weight, *qkv_bias, *qkv;
+        __device__ Own(const Tensors &t, int row) {
+            begin_at(qkv_places[row], tokens_reshape, qkv_weight, qkv_bias, qkv);
+        }
+    };
+    // 24 tiles of 8 x 4 outputs, 4 x 4 a thread, 128 slices of k; no panels in shared memory (cuda/direct.cuh)
+    using Shape = Product<BATCH * TOKENS_ROWS, QKV_COLUMNS, TOKENS>;
+    using Cut = Tile<8, 4, 64, 4, 4>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Own &t, const Batch &, int tile, char *shared, Gate &gate) {
+        auto left = matrix<TOKENS>(t.tokens_reshape);
+        auto right = transposed(matrix<TOKENS>(t.qkv_weight));
+        struct Ahead {
+            float qkv_bias;
+        };
+        auto read = [&](int i, int j) { return Ahead{t.qkv_bias[j]}; };
+        auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+            t.qkv[i * QKV_COLUMNS + j] = sum + ahead.qkv_bias;
+        };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, preloaded_early(read, out));
     }
 };
-// 24 tiles of 8 x 4 outputs, 4 x 4 a thread, 128 slices of k; no panels in shared memory (cuda/direct.cuh)
-using qkv_product = Product<BATCH * TOKENS_ROWS, QKV_COLUMNS, TOKENS>;
-using qkv_tile = Tile<8, 4, 64, 4, 4>;
-constexpr int qkv_tiles = product_tiles<qkv_product, qkv_tile>();
-constexpr int qkv_shared_bytes = product_shared<qkv_product, qkv_tile>();
-static __device__ void qkv(const qkv_tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    auto left = matrix<TOKENS>(t.tokens_reshape);
-    auto right = transposed(matrix<TOKENS>(t.qkv_weight));
-    struct Ahead {
-        float qkv_bias;
-    };
-    auto read = [&](int i, int j) { return Ahead{t.qkv_bias[j]}; };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) { t.qkv[i * QKV_COLUMNS + j] = sum + ahead.qkv_bias; };
-    matmul<qkv_product, qkv_tile>(tile, left, right, shared, gate, preloaded_early(read, out));
-}
 
 // mixed = attention(q, k, v, heads = 2, causal = true)                                             attend.mt:13
 //     w[i, j] = softmax over j <= i of 0.5 * (q[i] . k[j])
 //     mixed[i] = sum over j of w[i, j] * v[j]
 //     where q, k, v are heads in the rows of qkv, 2 of each
-// shape: type of numbers, examples, positions, heads of queries, of keys, numbers of a head, causal, window
-using mixed_shape = Attention<float, BATCH, TOKENS_ROWS, 2, 2, 4, true, 0>;
-constexpr int mixed_tiles = attend_tiles<mixed_shape>();
-constexpr int mixed_shared_bytes = attend_shared<mixed_shape>();
-static __device__ void mixed(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    gate();
-    attend<mixed_shape>(t.qkv, t.mixed, t.mixed_sums, 0.5f, tile, shared);
-}
+struct mixed {
+    // shape: type of numbers, examples, positions, heads of queries, of keys, numbers of a head, causal, window
+    using Shape = Attention<float, BATCH, TOKENS_ROWS, 2, 2, 4, true, 0>;
+    static constexpr int tiles = attend_tiles<Shape>();
+    static constexpr int shared_bytes = attend_shared<Shape>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        gate();
+        attend<Shape>(t.qkv, t.mixed, t.mixed_sums, 0.5f, tile, shared);
+    }
+};
 
 // logits = linear(flatten(mixed), 3)                                                               attend.mt:14
 // loss = cross_entropy(logits, label)                                                              attend.mt:18
-constexpr int logits_tiles = divide_up(BATCH, Warp::rows);
-constexpr int logits_row_floats = LOGITS + LOGITS; // that a row keeps from stage to stage
-constexpr int logits_shared_bytes = team_shared<Warp>(logits_row_floats);
-static __device__ void logits(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float *logits = row_memory(team, shared, logits_row_floats);
-    float *d_logits = logits + LOGITS;
+struct logits {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = LOGITS + LOGITS; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float *logits = row_memory(team, shared, row_floats);
+        float *d_logits = logits + LOGITS;
 
-    // logits[i, j] = (sum over k of mixed[i, k / MIXED_COLUMNS, k % MIXED_COLUMNS] * logits.weight[j, k]) +
-    //         logits.bias[j]
-    auto term = [&](int j, int k) {
-        return t.mixed[i * TOKENS_ROWS * MIXED_COLUMNS + k] * t.logits_weight[j * LOGITS_WEIGHT_COLUMNS + k];
-    };
-    auto store = [&](int j, float sum) { logits[j] = sum + t.logits_bias[j]; };
-    team_product<LOGITS, LOGITS_WEIGHT_COLUMNS>(team, term, store);
-    team.sync();
+        // logits[i, j] = (sum over k of mixed[i, k / MIXED_COLUMNS, k % MIXED_COLUMNS] * logits.weight[j, k]) +
+        //         logits.bias[j]
+        auto term = [&](int j, int k) {
+            return t.mixed[i * TOKENS_ROWS * MIXED_COLUMNS + k] * t.logits_weight[j * LOGITS_WEIGHT_COLUMNS + k];
+        };
+        auto store = [&](int j, float sum) { logits[j] = sum + t.logits_bias[j]; };
+        team_product<LOGITS, LOGITS_WEIGHT_COLUMNS>(team, term, store);
+        team.sync();
 
-    // logits_max[i] = max over j of logits[i, j]
-    float logits_max = -INFINITY;
-    for (int j = team.first; j < LOGITS; j += team.stride)
-        logits_max = fmax(logits_max, logits[j]);
-    logits_max = team_max(team, logits_max);
+        // logits_max[i] = max over j of logits[i, j]
+        float logits_max = -INFINITY;
+        for (int j = team.first; j < LOGITS; j += team.stride)
+            logits_max = fmax(logits_max, logits[j]);
+        logits_max = team_max(team, logits_max);
 
-    // logits_sum[i] = sum over j of exp(logits[i, j] - logits_max[i])
-    // target_score[i] = sum over j of (label[i] == j ? logits[i, j] - logits_max[i] : 0)
-    float logits_sum = 0;
-    float target_score = 0;
-    int label = t.label[example];
-    for (int j = team.first; j < LOGITS; j += team.stride) {
-        float logits_sub = logits[j] - logits_max;
-        logits_sum += exp(logits_sub);
-        target_score += label == j ? logits_sub : 0.0f;
+        // logits_sum[i] = sum over j of exp(logits[i, j] - logits_max[i])
+        // target_score[i] = sum over j of (label[i] == j ? logits[i, j] - logits_max[i] : 0)
+        float logits_sum = 0;
+        float target_score = 0;
+        int label = t.label[example];
+        for (int j = team.first; j < LOGITS; j += team.stride) {
+            float logits_sub = logits[j] - logits_max;
+            logits_sum += exp(logits_sub);
+            target_score += label == j ? logits_sub : 0.0f;
+        }
+        logits_sum = team_sum(team, logits_sum);
+        target_score = team_sum(team, target_score);
+
+        // d_logits[i, j] = share(i) / logits_sum[i] * exp(logits[i, j] - logits_max[i]) -
+        //         (label[i] == j ? share(i) : 0)
+        for (int j = team.first; j < LOGITS; j += team.stride)
+            d_logits[j] = t.d_logits[i * LOGITS + j] =
+                row_share / logits_sum * exp(logits[j] - logits_max) - (label == j ? row_share : 0.0f);
+        team.sync();
+
+        // loss_part[i] = (log(logits_sum[i]) - target_score[i]) * share(i)
+        if (leads(team))
+            t.loss_part[i] = (log(logits_sum) - target_score) * row_share;
+
+        // logits_matmul[i, j] = sum over k of d_logits[i, k] * logits.weight[k, j]
+        auto term_2 = [&](int j, int k) { return d_logits[k] * t.logits_weight[k * LOGITS_WEIGHT_COLUMNS + j]; };
+        auto store_2 = [&](int j, float sum) { t.logits_matmul[i * LOGITS_WEIGHT_COLUMNS + j] = sum; };
+        team_product<LOGITS_WEIGHT_COLUMNS, LOGITS>(team, term_2, store_2);
     }
-    logits_sum = team_sum(team, logits_sum);
-    target_score = team_sum(team, target_score);
-
-    // d_logits[i, j] = share(i) / logits_sum[i] * exp(logits[i, j] - logits_max[i]) -
-    //         (label[i] == j ? share(i) : 0)
-    for (int j = team.first; j < LOGITS; j += team.stride)
-        d_logits[j] = t.d_logits[i * LOGITS + j] =
-            row_share / logits_sum * exp(logits[j] - logits_max) - (label == j ? row_share : 0.0f);
-    team.sync();
-
-    // loss_part[i] = (log(logits_sum[i]) - target_score[i]) * share(i)
-    if (leads(team))
-        t.loss_part[i] = (log(logits_sum) - target_score) * row_share;
-
-    // logits_matmul[i, j] = sum over k of d_logits[i, k] * logits.weight[k, j]
-    auto term_2 = [&](int j, int k) { return d_logits[k] * t.logits_weight[k * LOGITS_WEIGHT_COLUMNS + j]; };
-    auto store_2 = [&](int j, float sum) { t.logits_matmul[i * LOGITS_WEIGHT_COLUMNS + j] = sum; };
-    team_product<LOGITS_WEIGHT_COLUMNS, LOGITS>(team, term_2, store_2);
-}
+};
 
 // gradient of mixed = attention(q, k, v, heads = 2, causal = true)                                 attend.mt:13
-constexpr int d_qkv_dots_tiles = divide_up(BATCH * TOKENS_ROWS * 2, Warp::rows);
-constexpr int d_qkv_dots_shared_bytes = team_shared<Warp>(0);
-static __device__ void d_qkv_dots(const Tensors &t, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    gate();
-    if (i >= BATCH * TOKENS_ROWS * 2)
-        return;
+struct d_qkv_dots {
+    static constexpr int tiles = divide_up(BATCH * TOKENS_ROWS * 2, Warp::rows);
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        gate();
+        if (i >= BATCH * TOKENS_ROWS * 2)
+            return;
 
-    // d_mixed[i, j, k] = logits_matmul[i, j * MIXED_COLUMNS + k]
-    // d_qkv.dots[i, j, k] = sum over l of d_mixed[i, j, k * 4 + l] * mixed[i, j, k * 4 + l]
-    float dots = 0;
-    for (int j = team.first; j < 4; j += team.stride)
-        dots += t.logits_matmul[i * 4 + j] * t.mixed[i * 4 + j];
-    dots = team_sum(team, dots);
-    if (leads(team))
-        t.d_qkv_dots[i] = dots;
-}
+        // d_mixed[i, j, k] = logits_matmul[i, j * MIXED_COLUMNS + k]
+        // d_qkv.dots[i, j, k] = sum over l of d_mixed[i, j, k * 4 + l] * mixed[i, j, k * 4 + l]
+        float dots = 0;
+        for (int j = team.first; j < 4; j += team.stride)
+            dots += t.logits_matmul[i * 4 + j] * t.mixed[i * 4 + j];
+        dots = team_sum(team, dots);
+        if (leads(team))
+            t.d_qkv_dots[i] = dots;
+    }
+};
 
 // gradient of logits = linear(flatten(mixed), 3)                                                   attend.mt:14
 // optimizer = sgd(0.1)                                                                             attend.mt:19
@@ -239,58 +253,64 @@ static __device__ void d_qkv_dots(const Tensors &t, int tile, char *shared, Gate
 //     logits.weight[i, j] = logits.weight[i, j] - 0.1 * d_logits.weight[i, j]
 //     d_logits.bias[i] = sum over j of d_logits[j, i]
 //     logits.bias[i] = logits.bias[i] - 0.1 * d_logits.bias[i]
-// 4 tiles of 16 x 16 outputs, 4 x 4 a thread, 16 slices of k; panels in shared memory (cuda/staged.cuh)
-using d_logits_weight_product = Product<LOGITS, LOGITS_WEIGHT_COLUMNS, BATCH>;
-using d_logits_weight_tile = Tile<16, 16, 256, 4, 4>;
-constexpr int d_logits_weight_tiles = product_tiles<d_logits_weight_product, d_logits_weight_tile>();
-constexpr int d_logits_weight_shared_bytes = product_shared<d_logits_weight_product, d_logits_weight_tile>();
-static __device__ void d_logits_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
-    auto left = transposed(matrix<LOGITS>(t.d_logits));
-    auto right = matrix<LOGITS_WEIGHT_COLUMNS>(t.mixed);
-    struct Ahead {
-        float logits_weight;
-    };
-    auto read = [&](int i, int j) { return Ahead{t.logits_weight[i * LOGITS_WEIGHT_COLUMNS + j]}; };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
-        t.logits_weight[i * LOGITS_WEIGHT_COLUMNS + j] = ahead.logits_weight - 0.1f * sum;
-    };
-    // the same for the sums over k of left(i, k)
-    struct RowAhead {
-        float logits_bias;
-    };
-    auto read_row = [&](int i) { return RowAhead{t.logits_bias[i]}; };
-    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.logits_bias[i] = ahead.logits_bias - 0.1f * sum; };
-    matmul<d_logits_weight_product, d_logits_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                          sum_of_a(preloaded_early(read_row, row_out)));
-}
+struct d_logits_weight {
+    // 4 tiles of 16 x 16 outputs, 4 x 4 a thread, 16 slices of k; panels in shared memory (cuda/staged.cuh)
+    using Shape = Product<LOGITS, LOGITS_WEIGHT_COLUMNS, BATCH>;
+    using Cut = Tile<16, 16, 256, 4, 4>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        auto left = transposed(matrix<LOGITS>(t.d_logits));
+        auto right = matrix<LOGITS_WEIGHT_COLUMNS>(t.mixed);
+        struct Ahead {
+            float logits_weight;
+        };
+        auto read = [&](int i, int j) { return Ahead{t.logits_weight[i * LOGITS_WEIGHT_COLUMNS + j]}; };
+        auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+            t.logits_weight[i * LOGITS_WEIGHT_COLUMNS + j] = ahead.logits_weight - 0.1f * sum;
+        };
+        // the same for the sums over k of left(i, k)
+        struct RowAhead {
+            float logits_bias;
+        };
+        auto read_row = [&](int i) { return RowAhead{t.logits_bias[i]}; };
+        auto row_out = [&](int i, float sum, const RowAhead &ahead) {
+            t.logits_bias[i] = ahead.logits_bias - 0.1f * sum;
+        };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, preloaded_early(read, out),
+                           sum_of_a(preloaded_early(read_row, row_out)));
+    }
+};
 
 // loss = cross_entropy(logits, label)                                                              attend.mt:18
 static __constant__ unsigned report_loss_places[2][1] = {
     {23}, // report_loss
     {8},  // eval_report_loss
 };
-struct report_loss_tensors {
-    float *loss_part;
-    __device__ report_loss_tensors(const Tensors &t, int row) {
-        begin_at(report_loss_places[row], loss_part);
+struct report_loss {
+    struct Own {
+        float *loss_part;
+        __device__ Own(const Tensors &t, int row) {
+            begin_at(report_loss_places[row], loss_part);
+        }
+    };
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Own &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
+
+        // loss = sum over i of loss_part[i]
+        float loss_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            loss_part_sum += t.loss_part[j];
+        loss_part_sum = team_sum(team, loss_part_sum);
+        if (leads(team))
+            batch.reports[REPORT_LOSS] = loss_part_sum;
     }
 };
-constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_loss(const report_loss_tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
-
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
 
 // gradient of mixed = attention(q, k, v, heads = 2, causal = true)                                 attend.mt:13
 //     w[i, j] = softmax over j <= i of 0.5 * (q[i] . k[j]), from the sums
@@ -299,96 +319,72 @@ static __device__ void report_loss(const report_loss_tensors &t, const Batch &ba
 //     dk[j] = sum over i of d[i, j] * q[i]
 //     dv[j] = sum over i of w[i, j] * d_mixed[i]
 //     where q, k, v are heads in the rows of qkv, 2 of each; dq, dk, dv in those of d_qkv
-// shape: type of numbers, examples, positions, heads of queries, of keys, numbers of a head, causal, window
-using d_qkv_shape = Attention<float, BATCH, TOKENS_ROWS, 2, 2, 4, true, 0>;
-constexpr int d_qkv_tiles = attend_grad_tiles<d_qkv_shape>();
-constexpr int d_qkv_shared_bytes = attend_grad_shared<d_qkv_shape>();
-static __device__ void d_qkv(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    gate();
-    attend_grad<d_qkv_shape>(t.qkv, t.mixed_sums, t.d_qkv_dots, t.logits_matmul, t.d_qkv, 0.5f, tile, shared);
-}
+struct d_qkv {
+    // shape: type of numbers, examples, positions, heads of queries, of keys, numbers of a head, causal, window
+    using Shape = Attention<float, BATCH, TOKENS_ROWS, 2, 2, 4, true, 0>;
+    static constexpr int tiles = attend_grad_tiles<Shape>();
+    static constexpr int shared_bytes = attend_grad_shared<Shape>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        gate();
+        attend_grad<Shape>(t.qkv, t.mixed_sums, t.d_qkv_dots, t.logits_matmul, t.d_qkv, 0.5f, tile, shared);
+    }
+};
 
 // gradient of qkv = linear(tokens, 24)                                                              attend.mt:9
 // optimizer = sgd(0.1)                                                                             attend.mt:19
 //     d_qkv.weight[i, j] = sum over k of d_qkv[k / TOKENS_ROWS, k % TOKENS_ROWS, i] * tokens.reshape[k, j]
 //     qkv.weight[i, j] = qkv.weight[i, j] - 0.1 * d_qkv.weight[i, j]
-// 2 tiles of 16 x 16 outputs, 4 x 4 a thread, 16 slices of k; panels in shared memory (cuda/staged.cuh)
-using d_qkv_weight_product = Product<QKV_COLUMNS, TOKENS, BATCH * TOKENS_ROWS>;
-using d_qkv_weight_tile = Tile<16, 16, 256, 4, 4>;
-constexpr int d_qkv_weight_tiles = product_tiles<d_qkv_weight_product, d_qkv_weight_tile>();
-constexpr int d_qkv_weight_shared_bytes = product_shared<d_qkv_weight_product, d_qkv_weight_tile>();
-static __device__ void d_qkv_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
-    auto left = transposed(matrix<QKV_COLUMNS>(t.d_qkv));
-    auto right = matrix<TOKENS>(t.tokens_reshape);
-    struct Ahead {
-        float qkv_weight;
-    };
-    auto read = [&](int i, int j) { return Ahead{t.qkv_weight[i * TOKENS + j]}; };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
-        t.qkv_weight[i * TOKENS + j] = ahead.qkv_weight - 0.1f * sum;
-    };
-    matmul<d_qkv_weight_product, d_qkv_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out));
-}
+struct d_qkv_weight {
+    // 2 tiles of 16 x 16 outputs, 4 x 4 a thread, 16 slices of k; panels in shared memory (cuda/staged.cuh)
+    using Shape = Product<QKV_COLUMNS, TOKENS, BATCH * TOKENS_ROWS>;
+    using Cut = Tile<16, 16, 256, 4, 4>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        auto left = transposed(matrix<QKV_COLUMNS>(t.d_qkv));
+        auto right = matrix<TOKENS>(t.tokens_reshape);
+        struct Ahead {
+            float qkv_weight;
+        };
+        auto read = [&](int i, int j) { return Ahead{t.qkv_weight[i * TOKENS + j]}; };
+        auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+            t.qkv_weight[i * TOKENS + j] = ahead.qkv_weight - 0.1f * sum;
+        };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, preloaded_early(read, out));
+    }
+};
 
 // gradient of qkv = linear(tokens, 24)                                                              attend.mt:9
 // optimizer = sgd(0.1)                                                                             attend.mt:19
-constexpr int update_qkv_bias_tiles = divide_up(QKV_COLUMNS, Warp::rows);
-constexpr int update_qkv_bias_shared_bytes = team_shared<Warp>(0);
-static __device__ void update_qkv_bias(const Tensors &t, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    gate();
-    if (i >= QKV_COLUMNS)
-        return;
+struct update_qkv_bias {
+    static constexpr int tiles = divide_up(QKV_COLUMNS, Warp::rows);
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        gate();
+        if (i >= QKV_COLUMNS)
+            return;
 
-    // d_qkv.bias[i] = sum over j, k of d_qkv[j, k, i]
-    float d_qkv_bias = 0;
-    for (int j = team.first; j < BATCH * TOKENS_ROWS; j += team.stride)
-        d_qkv_bias += t.d_qkv[j * QKV_COLUMNS + i];
-    d_qkv_bias = team_sum(team, d_qkv_bias);
+        // d_qkv.bias[i] = sum over j, k of d_qkv[j, k, i]
+        float d_qkv_bias = 0;
+        for (int j = team.first; j < BATCH * TOKENS_ROWS; j += team.stride)
+            d_qkv_bias += t.d_qkv[j * QKV_COLUMNS + i];
+        d_qkv_bias = team_sum(team, d_qkv_bias);
 
-    // qkv.bias[i] = qkv.bias[i] - 0.1 * d_qkv.bias[i]
-    if (leads(team))
-        t.qkv_bias[i] -= 0.1f * d_qkv_bias;
-}
+        // qkv.bias[i] = qkv.bias[i] - 0.1 * d_qkv.bias[i]
+        if (leads(team))
+            t.qkv_bias[i] -= 0.1f * d_qkv_bias;
+    }
+};
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-using train_1_launch = Phase<tokens_reshape_tensors, tokens_reshape, tokens_reshape_tiles, 0>;
-using train_2_launch = Phase<qkv_tensors, qkv, qkv_tiles, qkv_shared_bytes>;
-using train_3_launch = Phase<Tensors, mixed, mixed_tiles, mixed_shared_bytes>;
-using train_4_launch = Phase<Tensors, logits, logits_tiles, logits_shared_bytes>;
+using train_5 = Phase<d_qkv_dots, d_logits_weight, At<report_loss, 0, 0>>;
+using train_7 = Phase<d_qkv_weight, update_qkv_bias>;
 
-// phase 5 of 7: 12 tiles
-static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < d_qkv_dots_tiles)
-        return d_qkv_dots(t, tile, shared, gate);
-    tile -= d_qkv_dots_tiles;
-    if (tile < d_logits_weight_tiles)
-        return d_logits_weight(t, tile, shared, gate);
-    tile -= d_logits_weight_tiles;
-    report_loss(report_loss_tensors(t, 0), batch, shared, gate);
-}
-constexpr int train_5_tiles = d_qkv_dots_tiles + d_logits_weight_tiles + report_loss_tiles;
-constexpr int train_5_shared_bytes =
-    std::max({d_qkv_dots_shared_bytes, d_logits_weight_shared_bytes, report_loss_shared_bytes});
-using train_5_launch = Phase<Tensors, train_5, train_5_tiles, train_5_shared_bytes>;
-
-using train_6_launch = Phase<Tensors, d_qkv, d_qkv_tiles, d_qkv_shared_bytes>;
-
-// phase 7 of 7: 5 tiles
-static __device__ void train_7(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < d_qkv_weight_tiles)
-        return d_qkv_weight(t, tile, shared, gate);
-    tile -= d_qkv_weight_tiles;
-    update_qkv_bias(t, tile, shared, gate);
-}
-constexpr int train_7_tiles = d_qkv_weight_tiles + update_qkv_bias_tiles;
-constexpr int train_7_shared_bytes = std::max({d_qkv_weight_shared_bytes, update_qkv_bias_shared_bytes});
-using train_7_launch = Phase<Tensors, train_7, train_7_tiles, train_7_shared_bytes>;
-
-using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch, train_3_launch, train_4_launch,
-                   train_5_launch, train_6_launch, train_7_launch>;
+using Train = Step<Tensors, BATCH, REPORTS, Phase<tokens_reshape>, Phase<qkv>, Phase<mixed>, Phase<logits>, train_5,
+                   Phase<d_qkv>, train_7>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -396,16 +392,16 @@ static Replayed<Train> schedule;
 
 // row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
 static const Part parts[] = {
-    {0, 0, tokens_reshape_tiles},  // train_1
-    {1, 1, qkv_tiles},             // train_2
-    {2, 2, mixed_tiles},           // train_3
-    {3, 3, logits_tiles},          // train_4
-    {4, 4, d_qkv_dots_tiles},      // train_5
-    {5, 4, d_logits_weight_tiles}, // train_5
-    {6, 4, report_loss_tiles},     // train_5
-    {7, 5, d_qkv_tiles},           // train_6
-    {8, 6, d_qkv_weight_tiles},    // train_7
-    {9, 6, update_qkv_bias_tiles}, // train_7
+    {0, 0, tokens_reshape::tiles},  // train_1
+    {1, 1, qkv::tiles},             // train_2
+    {2, 2, mixed::tiles},           // train_3
+    {3, 3, logits::tiles},          // train_4
+    {4, 4, d_qkv_dots::tiles},      // train_5
+    {5, 4, d_logits_weight::tiles}, // train_5
+    {6, 4, report_loss::tiles},     // train_5
+    {7, 5, d_qkv::tiles},           // train_6
+    {8, 6, d_qkv_weight::tiles},    // train_7
+    {9, 6, update_qkv_bias::tiles}, // train_7
 };
 static Repeated<Train> repeated;
 
@@ -441,84 +437,81 @@ static void release() {
 //     w[i, j] = softmax over j <= i of 0.5 * (q[i] . k[j])
 //     mixed[i] = sum over j of w[i, j] * v[j]
 //     where q, k, v are heads in the rows of qkv, 2 of each
-// shape: type of numbers, examples, positions, heads of queries, of keys, numbers of a head, causal, window
-using eval_mixed_shape = Attention<float, BATCH, TOKENS_ROWS, 2, 2, 4, true, 0>;
-constexpr int eval_mixed_tiles = attend_tiles<eval_mixed_shape>();
-constexpr int eval_mixed_shared_bytes = attend_shared<eval_mixed_shape>();
-static __device__ void eval_mixed(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    gate();
-    attend<eval_mixed_shape>(t.eval_qkv, t.eval_mixed, nullptr, 0.5f, tile, shared);
-}
+struct eval_mixed {
+    // shape: type of numbers, examples, positions, heads of queries, of keys, numbers of a head, causal, window
+    using Shape = Attention<float, BATCH, TOKENS_ROWS, 2, 2, 4, true, 0>;
+    static constexpr int tiles = attend_tiles<Shape>();
+    static constexpr int shared_bytes = attend_shared<Shape>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        gate();
+        attend<Shape>(t.eval_qkv, t.eval_mixed, nullptr, 0.5f, tile, shared);
+    }
+};
 
 // logits = linear(flatten(mixed), 3)                                                               attend.mt:14
 // loss = cross_entropy(logits, label)                                                              attend.mt:18
-constexpr int eval_logits_to_prediction_tiles = divide_up(BATCH, Warp::rows);
-constexpr int eval_logits_to_prediction_row_floats = LOGITS; // that a row keeps from stage to stage
-constexpr int eval_logits_to_prediction_shared_bytes = team_shared<Warp>(eval_logits_to_prediction_row_floats);
-static __device__ void eval_logits_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared,
-                                                 Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float *logits = row_memory(team, shared, eval_logits_to_prediction_row_floats);
+struct eval_logits_to_prediction {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = LOGITS; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float *logits = row_memory(team, shared, row_floats);
 
-    // logits[i, j] = (sum over k of mixed[i, k / MIXED_COLUMNS, k % MIXED_COLUMNS] * logits.weight[j, k]) +
-    //         logits.bias[j]
-    auto term = [&](int j, int k) {
-        return t.eval_mixed[i * TOKENS_ROWS * MIXED_COLUMNS + k] * t.logits_weight[j * LOGITS_WEIGHT_COLUMNS + k];
-    };
-    auto store = [&](int j, float sum) { logits[j] = sum + t.logits_bias[j]; };
-    team_product<LOGITS, LOGITS_WEIGHT_COLUMNS>(team, term, store);
-    team.sync();
+        // logits[i, j] = (sum over k of mixed[i, k / MIXED_COLUMNS, k % MIXED_COLUMNS] * logits.weight[j, k]) +
+        //         logits.bias[j]
+        auto term = [&](int j, int k) {
+            return t.eval_mixed[i * TOKENS_ROWS * MIXED_COLUMNS + k] * t.logits_weight[j * LOGITS_WEIGHT_COLUMNS + k];
+        };
+        auto store = [&](int j, float sum) { logits[j] = sum + t.logits_bias[j]; };
+        team_product<LOGITS, LOGITS_WEIGHT_COLUMNS>(team, term, store);
+        team.sync();
 
-    // logits_max[i] = max over j of logits[i, j]
-    float logits_max = -INFINITY;
-    for (int j = team.first; j < LOGITS; j += team.stride)
-        logits_max = fmax(logits_max, logits[j]);
-    logits_max = team_max(team, logits_max);
+        // logits_max[i] = max over j of logits[i, j]
+        float logits_max = -INFINITY;
+        for (int j = team.first; j < LOGITS; j += team.stride)
+            logits_max = fmax(logits_max, logits[j]);
+        logits_max = team_max(team, logits_max);
 
-    // logits_sum[i] = sum over j of exp(logits[i, j] - logits_max[i])
-    // target_score[i] = sum over j of (label[i] == j ? logits[i, j] - logits_max[i] : 0)
-    float logits_sum = 0;
-    float target_score = 0;
-    int label = t.label[example];
-    for (int j = team.first; j < LOGITS; j += team.stride) {
-        float logits_sub = logits[j] - logits_max;
-        logits_sum += exp(logits_sub);
-        target_score += label == j ? logits_sub : 0.0f;
+        // logits_sum[i] = sum over j of exp(logits[i, j] - logits_max[i])
+        // target_score[i] = sum over j of (label[i] == j ? logits[i, j] - logits_max[i] : 0)
+        float logits_sum = 0;
+        float target_score = 0;
+        int label = t.label[example];
+        for (int j = team.first; j < LOGITS; j += team.stride) {
+            float logits_sub = logits[j] - logits_max;
+            logits_sum += exp(logits_sub);
+            target_score += label == j ? logits_sub : 0.0f;
+        }
+        logits_sum = team_sum(team, logits_sum);
+        target_score = team_sum(team, target_score);
+
+        // loss_part[i] = (log(logits_sum[i]) - target_score[i]) * share(i)
+        if (leads(team))
+            t.eval_loss_part[i] = (log(logits_sum) - target_score) * row_share;
+
+        // prediction[i, j] = exp(logits[i, j] - logits_max[i]) * (1 / logits_sum[i])
+        for (int j = team.first; j < LOGITS; j += team.stride)
+            t.eval_prediction[i * LOGITS + j] = exp(logits[j] - logits_max) * (1.0f / logits_sum);
     }
-    logits_sum = team_sum(team, logits_sum);
-    target_score = team_sum(team, target_score);
+};
 
-    // loss_part[i] = (log(logits_sum[i]) - target_score[i]) * share(i)
-    if (leads(team))
-        t.eval_loss_part[i] = (log(logits_sum) - target_score) * row_share;
+using eval_5 = Phase<At<report_loss, 1, 0>>;
 
-    // prediction[i, j] = exp(logits[i, j] - logits_max[i]) * (1 / logits_sum[i])
-    for (int j = team.first; j < LOGITS; j += team.stride)
-        t.eval_prediction[i * LOGITS + j] = exp(logits[j] - logits_max) * (1.0f / logits_sum);
-}
-
-using eval_3_launch = Phase<Tensors, eval_mixed, eval_mixed_tiles, eval_mixed_shared_bytes>;
-using eval_4_launch =
-    Phase<Tensors, eval_logits_to_prediction, eval_logits_to_prediction_tiles, eval_logits_to_prediction_shared_bytes>;
-
-// phase 5 of 5: 1 tile
-static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    report_loss(report_loss_tensors(t, 1), batch, shared, gate);
-}
-using eval_5_launch = Phase<Tensors, eval_5, report_loss_tiles, report_loss_shared_bytes>;
-
-using Eval = Step<Tensors, BATCH, REPORTS, Again<train_1_launch, 1>, Again<train_2_launch, 1>, eval_3_launch,
-                  eval_4_launch, eval_5_launch>;
+using Eval = Step<Tensors, BATCH, REPORTS, Again<Phase<tokens_reshape>, 1>, Again<Phase<qkv>, 1>, Phase<eval_mixed>,
+                  Phase<eval_logits_to_prediction>, eval_5>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
 }
+
+} // namespace
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 

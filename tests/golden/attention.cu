@@ -16,11 +16,11 @@
 // group them; the step; evaluation; tables for the runtime; main.
 //
 // How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
-// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
-// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
-// has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
-// a single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the
-// phases, and in a phase over the tiles (cuda/schedule.cuh).
+// kernel's run(). Phases run one after the other; the tiles of a phase, of all its kernels, may run at the same
+// time, in any order. A tile may start while the phase before is still running; gate() returns when that has
+// ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of a
+// single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the phases,
+// and in a phase over the tiles (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -38,6 +38,8 @@
 
 enum { BATCH = 4, X = 6, A_ROWS = 3, A_COLUMNS = 2, Y_WEIGHT_COLUMNS = 6, Y = 3 };
 enum { REPORT_LOSS, REPORTS };
+
+namespace { // of this file alone: a kernel may be called like a function of others, or of another program
 
 // ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
@@ -69,124 +71,136 @@ struct Tensors {
 
 // a = reshape(x, [3, 2])                                                                         attention.mt:9
 //     a[i, j, k] = x[i, j * A_COLUMNS + k]
-constexpr int a_tiles = divide_up(BATCH * A_ROWS * A_COLUMNS, Thread::rows);
-static __device__ void a(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= BATCH * A_ROWS * A_COLUMNS)
-        return;
-    t.a[i] = t.x[row(batch, i / X) * X + i % X];
-}
+struct a {
+    static constexpr int tiles = divide_up(BATCH * A_ROWS * A_COLUMNS, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= BATCH * A_ROWS * A_COLUMNS)
+            return;
+        t.a[i] = t.x[row(batch, i / X) * X + i % X];
+    }
+};
 
 // s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))                                       attention.mt:10
 //     a_times_a_mul[i, j, k] = (sum over l of a[i, j, l] * a[i, k, l]) * 0.70710678
-// 4 tiles of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
-using a_times_a_product = Product<A_ROWS, A_ROWS, A_COLUMNS>;
-using a_times_a_tile = Tile<16, 16, 1, 1, 1>;
-constexpr int a_times_a_each = product_tiles<a_times_a_product, a_times_a_tile>();
-constexpr int a_times_a_tiles = BATCH * a_times_a_each;
-static __device__ void a_times_a(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    int b = tile / a_times_a_each;
-    auto left = matrix<A_COLUMNS>(t.a + b * A_ROWS * A_COLUMNS);
-    auto right = transposed(matrix<A_COLUMNS>(t.a + b * A_ROWS * A_COLUMNS));
-    auto out = [&](int i, int j, float sum) {
-        t.a_times_a_mul[b * A_ROWS * A_ROWS + i * A_ROWS + j] = sum * 0.70710678f;
-    };
-    matmul<a_times_a_product, a_times_a_tile>(tile % a_times_a_each, left, right, shared, gate, out);
-}
+struct a_times_a {
+    // 4 tiles of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
+    using Shape = Product<A_ROWS, A_ROWS, A_COLUMNS>;
+    using Cut = Tile<16, 16, 1, 1, 1>;
+    static constexpr int each = product_tiles<Shape, Cut>();
+    static constexpr int tiles = BATCH * each;
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        int b = tile / each;
+        auto left = matrix<A_COLUMNS>(t.a + b * A_ROWS * A_COLUMNS);
+        auto right = transposed(matrix<A_COLUMNS>(t.a + b * A_ROWS * A_COLUMNS));
+        auto out = [&](int i, int j, float sum) {
+            t.a_times_a_mul[b * A_ROWS * A_ROWS + i * A_ROWS + j] = sum * 0.70710678f;
+        };
+        matmul<Shape, Cut>(tile % each, left, right, shared, gate, out);
+    }
+};
 
 // s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))                                       attention.mt:10
-constexpr int s_tiles = divide_up(BATCH * A_ROWS, Warp::rows);
-constexpr int s_shared_bytes = team_shared<Warp>(0);
-static __device__ void s(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    gate();
-    if (i >= BATCH * A_ROWS)
-        return;
+struct s {
+    static constexpr int tiles = divide_up(BATCH * A_ROWS, Warp::rows);
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        gate();
+        if (i >= BATCH * A_ROWS)
+            return;
 
-    // a_max[i, j] = max over k of a_times_a_mul[i, j, k]
-    float a_max = -INFINITY;
-    for (int j = team.first; j < A_ROWS; j += team.stride)
-        a_max = fmax(a_max, t.a_times_a_mul[i * A_ROWS + j]);
-    a_max = team_max(team, a_max);
+        // a_max[i, j] = max over k of a_times_a_mul[i, j, k]
+        float a_max = -INFINITY;
+        for (int j = team.first; j < A_ROWS; j += team.stride)
+            a_max = fmax(a_max, t.a_times_a_mul[i * A_ROWS + j]);
+        a_max = team_max(team, a_max);
 
-    // a_sum[i, j] = sum over k of exp(a_times_a_mul[i, j, k] - a_max[i, j])
-    float a_sum = 0;
-    for (int j = team.first; j < A_ROWS; j += team.stride)
-        a_sum += exp(t.a_times_a_mul[i * A_ROWS + j] - a_max);
-    a_sum = team_sum(team, a_sum);
+        // a_sum[i, j] = sum over k of exp(a_times_a_mul[i, j, k] - a_max[i, j])
+        float a_sum = 0;
+        for (int j = team.first; j < A_ROWS; j += team.stride)
+            a_sum += exp(t.a_times_a_mul[i * A_ROWS + j] - a_max);
+        a_sum = team_sum(team, a_sum);
 
-    // s[i, j, k] = exp(a_times_a_mul[i, j, k] - a_max[i, j]) * (1 / a_sum[i, j])
-    for (int j = team.first; j < A_ROWS; j += team.stride)
-        t.s[i * A_ROWS + j] = exp(t.a_times_a_mul[i * A_ROWS + j] - a_max) * (1.0f / a_sum);
-}
+        // s[i, j, k] = exp(a_times_a_mul[i, j, k] - a_max[i, j]) * (1 / a_sum[i, j])
+        for (int j = team.first; j < A_ROWS; j += team.stride)
+            t.s[i * A_ROWS + j] = exp(t.a_times_a_mul[i * A_ROWS + j] - a_max) * (1.0f / a_sum);
+    }
+};
 
 // y = linear(flatten(matmul(s, a)), 3)                                                          attention.mt:11
 //     s_times_a_matmul[i, j, k] = sum over l of s[i, j, l] * a[i, l, k]
-// 4 tiles of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
-using s_times_a_product = Product<A_ROWS, A_COLUMNS, A_ROWS>;
-using s_times_a_tile = Tile<16, 16, 1, 1, 1>;
-constexpr int s_times_a_each = product_tiles<s_times_a_product, s_times_a_tile>();
-constexpr int s_times_a_tiles = BATCH * s_times_a_each;
-static __device__ void s_times_a(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    int b = tile / s_times_a_each;
-    auto left = matrix<A_ROWS>(t.s + b * A_ROWS * A_ROWS);
-    auto right = matrix<A_COLUMNS>(t.a + b * A_ROWS * A_COLUMNS);
-    auto out = [&](int i, int j, float sum) { t.s_times_a_matmul[b * A_ROWS * A_COLUMNS + i * A_COLUMNS + j] = sum; };
-    matmul<s_times_a_product, s_times_a_tile>(tile % s_times_a_each, left, right, shared, gate, out);
-}
+struct s_times_a {
+    // 4 tiles of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
+    using Shape = Product<A_ROWS, A_COLUMNS, A_ROWS>;
+    using Cut = Tile<16, 16, 1, 1, 1>;
+    static constexpr int each = product_tiles<Shape, Cut>();
+    static constexpr int tiles = BATCH * each;
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        int b = tile / each;
+        auto left = matrix<A_ROWS>(t.s + b * A_ROWS * A_ROWS);
+        auto right = matrix<A_COLUMNS>(t.a + b * A_ROWS * A_COLUMNS);
+        auto out = [&](int i, int j, float sum) {
+            t.s_times_a_matmul[b * A_ROWS * A_COLUMNS + i * A_COLUMNS + j] = sum;
+        };
+        matmul<Shape, Cut>(tile % each, left, right, shared, gate, out);
+    }
+};
 
 // y = linear(flatten(matmul(s, a)), 3)                                                          attention.mt:11
 // loss = cross_entropy(y, label)                                                                attention.mt:15
-constexpr int y_to_d_y_tiles = divide_up(BATCH, Warp::rows);
-constexpr int y_to_d_y_row_floats = Y; // that a row keeps from stage to stage
-constexpr int y_to_d_y_shared_bytes = team_shared<Warp>(y_to_d_y_row_floats);
-static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float *y = row_memory(team, shared, y_to_d_y_row_floats);
+struct y_to_d_y {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = Y; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float *y = row_memory(team, shared, row_floats);
 
-    // y[i, j] = (sum over k of s_times_a_matmul[i, k / A_COLUMNS, k % A_COLUMNS] * y.weight[j, k]) + y.bias[j]
-    auto term = [&](int j, int k) {
-        return t.s_times_a_matmul[i * A_ROWS * A_COLUMNS + k] * t.y_weight[j * Y_WEIGHT_COLUMNS + k];
-    };
-    auto store = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
-    team_product<Y, Y_WEIGHT_COLUMNS>(team, term, store);
-    team.sync();
+        // y[i, j] = (sum over k of s_times_a_matmul[i, k / A_COLUMNS, k % A_COLUMNS] * y.weight[j, k]) + y.bias[j]
+        auto term = [&](int j, int k) {
+            return t.s_times_a_matmul[i * A_ROWS * A_COLUMNS + k] * t.y_weight[j * Y_WEIGHT_COLUMNS + k];
+        };
+        auto store = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
+        team_product<Y, Y_WEIGHT_COLUMNS>(team, term, store);
+        team.sync();
 
-    // y_max[i] = max over j of y[i, j]
-    float y_max = -INFINITY;
-    for (int j = team.first; j < Y; j += team.stride)
-        y_max = fmax(y_max, y[j]);
-    y_max = team_max(team, y_max);
+        // y_max[i] = max over j of y[i, j]
+        float y_max = -INFINITY;
+        for (int j = team.first; j < Y; j += team.stride)
+            y_max = fmax(y_max, y[j]);
+        y_max = team_max(team, y_max);
 
-    // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-    // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
-    float y_sum = 0;
-    float target_score = 0;
-    int label = t.label[example];
-    for (int j = team.first; j < Y; j += team.stride) {
-        float y_sub = y[j] - y_max;
-        y_sum += exp(y_sub);
-        target_score += label == j ? y_sub : 0.0f;
+        // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+        // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
+        float y_sum = 0;
+        float target_score = 0;
+        int label = t.label[example];
+        for (int j = team.first; j < Y; j += team.stride) {
+            float y_sub = y[j] - y_max;
+            y_sum += exp(y_sub);
+            target_score += label == j ? y_sub : 0.0f;
+        }
+        y_sum = team_sum(team, y_sum);
+        target_score = team_sum(team, target_score);
+
+        // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+        if (leads(team))
+            t.loss_part[i] = (log(y_sum) - target_score) * row_share;
+
+        // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - (label[i] == j ? share(i) : 0)
+        for (int j = team.first; j < Y; j += team.stride)
+            t.d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - (label == j ? row_share : 0.0f);
     }
-    y_sum = team_sum(team, y_sum);
-    target_score = team_sum(team, target_score);
-
-    // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
-    if (leads(team))
-        t.loss_part[i] = (log(y_sum) - target_score) * row_share;
-
-    // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - (label[i] == j ? share(i) : 0)
-    for (int j = team.first; j < Y; j += team.stride)
-        t.d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - (label == j ? row_share : 0.0f);
-}
+};
 
 // gradient of y = linear(flatten(matmul(s, a)), 3)                                              attention.mt:11
 // optimizer = sgd(0.1)                                                                          attention.mt:16
@@ -194,68 +208,58 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
 //     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]
 //     y.bias[i] = y.bias[i] - 0.1 * d_y.bias[i]
-// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
-using d_y_weight_product = Product<Y, Y_WEIGHT_COLUMNS, BATCH>;
-using d_y_weight_tile = Tile<16, 16, 1, 1, 1>;
-constexpr int d_y_weight_tiles = product_tiles<d_y_weight_product, d_y_weight_tile>();
-static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
-    auto left = transposed(matrix<Y>(t.d_y));
-    auto right = matrix<Y_WEIGHT_COLUMNS>(t.s_times_a_matmul);
-    struct Ahead {
-        float y_weight;
-    };
-    auto read = [&](int i, int j) { return Ahead{t.y_weight[i * Y_WEIGHT_COLUMNS + j]}; };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
-        t.y_weight[i * Y_WEIGHT_COLUMNS + j] = ahead.y_weight - 0.1f * sum;
-    };
-    // the same for the sums over k of left(i, k)
-    struct RowAhead {
-        float y_bias;
-    };
-    auto read_row = [&](int i) { return RowAhead{t.y_bias[i]}; };
-    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.y_bias[i] = ahead.y_bias - 0.1f * sum; };
-    matmul<d_y_weight_product, d_y_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                sum_of_a(preloaded_early(read_row, row_out)));
-}
+struct d_y_weight {
+    // 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
+    using Shape = Product<Y, Y_WEIGHT_COLUMNS, BATCH>;
+    using Cut = Tile<16, 16, 1, 1, 1>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        auto left = transposed(matrix<Y>(t.d_y));
+        auto right = matrix<Y_WEIGHT_COLUMNS>(t.s_times_a_matmul);
+        struct Ahead {
+            float y_weight;
+        };
+        auto read = [&](int i, int j) { return Ahead{t.y_weight[i * Y_WEIGHT_COLUMNS + j]}; };
+        auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+            t.y_weight[i * Y_WEIGHT_COLUMNS + j] = ahead.y_weight - 0.1f * sum;
+        };
+        // the same for the sums over k of left(i, k)
+        struct RowAhead {
+            float y_bias;
+        };
+        auto read_row = [&](int i) { return RowAhead{t.y_bias[i]}; };
+        auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.y_bias[i] = ahead.y_bias - 0.1f * sum; };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, preloaded_early(read, out),
+                           sum_of_a(preloaded_early(read_row, row_out)));
+    }
+};
 
 // loss = cross_entropy(y, label)                                                                attention.mt:15
-constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct report_loss {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
+        // loss = sum over i of loss_part[i]
+        float loss_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            loss_part_sum += t.loss_part[j];
+        loss_part_sum = team_sum(team, loss_part_sum);
+        if (leads(team))
+            batch.reports[REPORT_LOSS] = loss_part_sum;
+    }
+};
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-using train_1_launch = Phase<Tensors, a, a_tiles, 0, 0>;
-using train_2_launch = Phase<Tensors, a_times_a, a_times_a_tiles, 0, 0>;
-using train_3_launch = Phase<Tensors, s, s_tiles, s_shared_bytes, 0>;
-using train_4_launch = Phase<Tensors, s_times_a, s_times_a_tiles, 0, 0>;
-using train_5_launch = Phase<Tensors, y_to_d_y, y_to_d_y_tiles, y_to_d_y_shared_bytes>;
+using train_6 = Phase<d_y_weight, report_loss>;
 
-// phase 6 of 6: 2 tiles
-static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < d_y_weight_tiles)
-        return d_y_weight(t, tile, shared, gate);
-    tile -= d_y_weight_tiles;
-    report_loss(t, batch, shared, gate);
-}
-constexpr int train_6_tiles = d_y_weight_tiles + report_loss_tiles;
-using train_6_launch = Phase<Tensors, train_6, train_6_tiles, report_loss_shared_bytes, 0>;
-
-using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch, train_3_launch, train_4_launch,
-                   train_5_launch, train_6_launch>;
+using Train =
+    Step<Tensors, BATCH, REPORTS, Phase<a>, Phase<a_times_a>, Phase<s>, Phase<s_times_a>, Phase<y_to_d_y>, train_6>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -264,13 +268,13 @@ static Persistent<Train, Form::solo> schedule;
 
 // row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
 static const Part parts[] = {
-    {0, 0, a_tiles},           // train_1
-    {1, 1, a_times_a_tiles},   // train_2
-    {2, 2, s_tiles},           // train_3
-    {3, 3, s_times_a_tiles},   // train_4
-    {4, 4, y_to_d_y_tiles},    // train_5
-    {5, 5, d_y_weight_tiles},  // train_6
-    {6, 5, report_loss_tiles}, // train_6
+    {0, 0, a::tiles},           // train_1
+    {1, 1, a_times_a::tiles},   // train_2
+    {2, 2, s::tiles},           // train_3
+    {3, 3, s_times_a::tiles},   // train_4
+    {4, 4, y_to_d_y::tiles},    // train_5
+    {5, 5, d_y_weight::tiles},  // train_6
+    {6, 5, report_loss::tiles}, // train_6
 };
 static Repeated<Train> repeated;
 
@@ -304,161 +308,167 @@ static void release() {
 
 // a = reshape(x, [3, 2])                                                                         attention.mt:9
 //     a[i, j, k] = x[i, j * A_COLUMNS + k]
-constexpr int eval_a_tiles = divide_up(BATCH * A_ROWS * A_COLUMNS, Thread::rows);
-static __device__ void eval_a(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= BATCH * A_ROWS * A_COLUMNS)
-        return;
-    t.eval_a[i] = t.x[row(batch, i / X) * X + i % X];
-}
+struct eval_a {
+    static constexpr int tiles = divide_up(BATCH * A_ROWS * A_COLUMNS, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= BATCH * A_ROWS * A_COLUMNS)
+            return;
+        t.eval_a[i] = t.x[row(batch, i / X) * X + i % X];
+    }
+};
 
 // s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))                                       attention.mt:10
 //     eval_a_times_a_mul[i, j, k] = (sum over l of a[i, j, l] * a[i, k, l]) * 0.70710678
-// 4 tiles of 8 x 4 outputs, 4 x 4 a thread, 128 slices of k; no panels in shared memory (cuda/direct.cuh)
-using eval_a_times_a_product = Product<A_ROWS, A_ROWS, A_COLUMNS>;
-using eval_a_times_a_tile = Tile<8, 4, 64, 4, 4>;
-constexpr int eval_a_times_a_each = product_tiles<eval_a_times_a_product, eval_a_times_a_tile>();
-constexpr int eval_a_times_a_tiles = BATCH * eval_a_times_a_each;
-constexpr int eval_a_times_a_shared_bytes = product_shared<eval_a_times_a_product, eval_a_times_a_tile>();
-static __device__ void eval_a_times_a(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    int b = tile / eval_a_times_a_each;
-    auto left = matrix<A_COLUMNS>(t.eval_a + b * A_ROWS * A_COLUMNS);
-    auto right = transposed(matrix<A_COLUMNS>(t.eval_a + b * A_ROWS * A_COLUMNS));
-    auto out = [&](int i, int j, float sum) {
-        t.eval_a_times_a_mul[b * A_ROWS * A_ROWS + i * A_ROWS + j] = sum * 0.70710678f;
-    };
-    matmul<eval_a_times_a_product, eval_a_times_a_tile>(tile % eval_a_times_a_each, left, right, shared, gate, out);
-}
+struct eval_a_times_a {
+    // 4 tiles of 8 x 4 outputs, 4 x 4 a thread, 128 slices of k; no panels in shared memory (cuda/direct.cuh)
+    using Shape = Product<A_ROWS, A_ROWS, A_COLUMNS>;
+    using Cut = Tile<8, 4, 64, 4, 4>;
+    static constexpr int each = product_tiles<Shape, Cut>();
+    static constexpr int tiles = BATCH * each;
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        int b = tile / each;
+        auto left = matrix<A_COLUMNS>(t.eval_a + b * A_ROWS * A_COLUMNS);
+        auto right = transposed(matrix<A_COLUMNS>(t.eval_a + b * A_ROWS * A_COLUMNS));
+        auto out = [&](int i, int j, float sum) {
+            t.eval_a_times_a_mul[b * A_ROWS * A_ROWS + i * A_ROWS + j] = sum * 0.70710678f;
+        };
+        matmul<Shape, Cut>(tile % each, left, right, shared, gate, out);
+    }
+};
 
 // s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))                                       attention.mt:10
-constexpr int eval_s_tiles = divide_up(BATCH * A_ROWS, Warp::rows);
-constexpr int eval_s_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_s(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    gate();
-    if (i >= BATCH * A_ROWS)
-        return;
+struct eval_s {
+    static constexpr int tiles = divide_up(BATCH * A_ROWS, Warp::rows);
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        gate();
+        if (i >= BATCH * A_ROWS)
+            return;
 
-    // a_max[i, j] = max over k of eval_a_times_a_mul[i, j, k]
-    float a_max = -INFINITY;
-    for (int j = team.first; j < A_ROWS; j += team.stride)
-        a_max = fmax(a_max, t.eval_a_times_a_mul[i * A_ROWS + j]);
-    a_max = team_max(team, a_max);
+        // a_max[i, j] = max over k of eval_a_times_a_mul[i, j, k]
+        float a_max = -INFINITY;
+        for (int j = team.first; j < A_ROWS; j += team.stride)
+            a_max = fmax(a_max, t.eval_a_times_a_mul[i * A_ROWS + j]);
+        a_max = team_max(team, a_max);
 
-    // a_sum[i, j] = sum over k of exp(eval_a_times_a_mul[i, j, k] - a_max[i, j])
-    float a_sum = 0;
-    for (int j = team.first; j < A_ROWS; j += team.stride)
-        a_sum += exp(t.eval_a_times_a_mul[i * A_ROWS + j] - a_max);
-    a_sum = team_sum(team, a_sum);
+        // a_sum[i, j] = sum over k of exp(eval_a_times_a_mul[i, j, k] - a_max[i, j])
+        float a_sum = 0;
+        for (int j = team.first; j < A_ROWS; j += team.stride)
+            a_sum += exp(t.eval_a_times_a_mul[i * A_ROWS + j] - a_max);
+        a_sum = team_sum(team, a_sum);
 
-    // s[i, j, k] = exp(eval_a_times_a_mul[i, j, k] - a_max[i, j]) * (1 / a_sum[i, j])
-    for (int j = team.first; j < A_ROWS; j += team.stride)
-        t.eval_s[i * A_ROWS + j] = exp(t.eval_a_times_a_mul[i * A_ROWS + j] - a_max) * (1.0f / a_sum);
-}
+        // s[i, j, k] = exp(eval_a_times_a_mul[i, j, k] - a_max[i, j]) * (1 / a_sum[i, j])
+        for (int j = team.first; j < A_ROWS; j += team.stride)
+            t.eval_s[i * A_ROWS + j] = exp(t.eval_a_times_a_mul[i * A_ROWS + j] - a_max) * (1.0f / a_sum);
+    }
+};
 
 // y = linear(flatten(matmul(s, a)), 3)                                                          attention.mt:11
 //     eval_s_times_a_matmul[i, j, k] = sum over l of s[i, j, l] * a[i, l, k]
-// 4 tiles of 8 x 4 outputs, 4 x 4 a thread, 128 slices of k; a thread has steps of k of its own (cuda/deep.cuh)
-using eval_s_times_a_product = Product<A_ROWS, A_COLUMNS, A_ROWS>;
-using eval_s_times_a_tile = Tile<8, 4, 64, 4, 4>;
-constexpr int eval_s_times_a_each = product_tiles<eval_s_times_a_product, eval_s_times_a_tile>();
-constexpr int eval_s_times_a_tiles = BATCH * eval_s_times_a_each;
-constexpr int eval_s_times_a_shared_bytes = product_shared<eval_s_times_a_product, eval_s_times_a_tile>();
-static __device__ void eval_s_times_a(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    int b = tile / eval_s_times_a_each;
-    auto left = matrix<A_ROWS>(t.eval_s + b * A_ROWS * A_ROWS);
-    auto right = matrix<A_COLUMNS>(t.eval_a + b * A_ROWS * A_COLUMNS);
-    auto out = [&](int i, int j, float sum) {
-        t.eval_s_times_a_matmul[b * A_ROWS * A_COLUMNS + i * A_COLUMNS + j] = sum;
-    };
-    matmul<eval_s_times_a_product, eval_s_times_a_tile>(tile % eval_s_times_a_each, left, right, shared, gate, out);
-}
+struct eval_s_times_a {
+    // 4 tiles of 8 x 4 outputs, 4 x 4 a thread, 128 slices of k; a thread has steps of k of its own (cuda/deep.cuh)
+    using Shape = Product<A_ROWS, A_COLUMNS, A_ROWS>;
+    using Cut = Tile<8, 4, 64, 4, 4>;
+    static constexpr int each = product_tiles<Shape, Cut>();
+    static constexpr int tiles = BATCH * each;
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        int b = tile / each;
+        auto left = matrix<A_ROWS>(t.eval_s + b * A_ROWS * A_ROWS);
+        auto right = matrix<A_COLUMNS>(t.eval_a + b * A_ROWS * A_COLUMNS);
+        auto out = [&](int i, int j, float sum) {
+            t.eval_s_times_a_matmul[b * A_ROWS * A_COLUMNS + i * A_COLUMNS + j] = sum;
+        };
+        matmul<Shape, Cut>(tile % each, left, right, shared, gate, out);
+    }
+};
 
 // y = linear(flatten(matmul(s, a)), 3)                                                          attention.mt:11
 // loss = cross_entropy(y, label)                                                                attention.mt:15
-constexpr int eval_y_to_prediction_tiles = divide_up(BATCH, Warp::rows);
-constexpr int eval_y_to_prediction_row_floats = Y; // that a row keeps from stage to stage
-constexpr int eval_y_to_prediction_shared_bytes = team_shared<Warp>(eval_y_to_prediction_row_floats);
-static __device__ void eval_y_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float *y = row_memory(team, shared, eval_y_to_prediction_row_floats);
+struct eval_y_to_prediction {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = Y; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float *y = row_memory(team, shared, row_floats);
 
-    // y[i, j] = (sum over k of eval_s_times_a_matmul[i, k / A_COLUMNS, k % A_COLUMNS] * y.weight[j, k]) + y.bias[j]
-    auto term = [&](int j, int k) {
-        return t.eval_s_times_a_matmul[i * A_ROWS * A_COLUMNS + k] * t.y_weight[j * Y_WEIGHT_COLUMNS + k];
-    };
-    auto store = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
-    team_product<Y, Y_WEIGHT_COLUMNS>(team, term, store);
-    team.sync();
+        // y[i, j] = (sum over k of eval_s_times_a_matmul[i, k / A_COLUMNS, k % A_COLUMNS] * y.weight[j, k]) + y.bias[j]
+        auto term = [&](int j, int k) {
+            return t.eval_s_times_a_matmul[i * A_ROWS * A_COLUMNS + k] * t.y_weight[j * Y_WEIGHT_COLUMNS + k];
+        };
+        auto store = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
+        team_product<Y, Y_WEIGHT_COLUMNS>(team, term, store);
+        team.sync();
 
-    // y_max[i] = max over j of y[i, j]
-    float y_max = -INFINITY;
-    for (int j = team.first; j < Y; j += team.stride)
-        y_max = fmax(y_max, y[j]);
-    y_max = team_max(team, y_max);
+        // y_max[i] = max over j of y[i, j]
+        float y_max = -INFINITY;
+        for (int j = team.first; j < Y; j += team.stride)
+            y_max = fmax(y_max, y[j]);
+        y_max = team_max(team, y_max);
 
-    // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-    // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
-    float y_sum = 0;
-    float target_score = 0;
-    int label = t.label[example];
-    for (int j = team.first; j < Y; j += team.stride) {
-        float y_sub = y[j] - y_max;
-        y_sum += exp(y_sub);
-        target_score += label == j ? y_sub : 0.0f;
+        // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+        // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
+        float y_sum = 0;
+        float target_score = 0;
+        int label = t.label[example];
+        for (int j = team.first; j < Y; j += team.stride) {
+            float y_sub = y[j] - y_max;
+            y_sum += exp(y_sub);
+            target_score += label == j ? y_sub : 0.0f;
+        }
+        y_sum = team_sum(team, y_sum);
+        target_score = team_sum(team, target_score);
+
+        // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+        if (leads(team))
+            t.eval_loss_part[i] = (log(y_sum) - target_score) * row_share;
+
+        // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
+        for (int j = team.first; j < Y; j += team.stride)
+            t.eval_prediction[i * Y + j] = exp(y[j] - y_max) * (1.0f / y_sum);
     }
-    y_sum = team_sum(team, y_sum);
-    target_score = team_sum(team, target_score);
-
-    // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
-    if (leads(team))
-        t.eval_loss_part[i] = (log(y_sum) - target_score) * row_share;
-
-    // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
-    for (int j = team.first; j < Y; j += team.stride)
-        t.eval_prediction[i * Y + j] = exp(y[j] - y_max) * (1.0f / y_sum);
-}
+};
 
 // loss = cross_entropy(y, label)                                                                attention.mt:15
-constexpr int eval_report_loss_tiles = 1;
-constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct eval_report_loss {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.eval_loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
+        // loss = sum over i of loss_part[i]
+        float loss_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            loss_part_sum += t.eval_loss_part[j];
+        loss_part_sum = team_sum(team, loss_part_sum);
+        if (leads(team))
+            batch.reports[REPORT_LOSS] = loss_part_sum;
+    }
+};
 
-using eval_1_launch = Phase<Tensors, eval_a, eval_a_tiles, 0>;
-using eval_2_launch = Phase<Tensors, eval_a_times_a, eval_a_times_a_tiles, eval_a_times_a_shared_bytes>;
-using eval_3_launch = Phase<Tensors, eval_s, eval_s_tiles, eval_s_shared_bytes>;
-using eval_4_launch = Phase<Tensors, eval_s_times_a, eval_s_times_a_tiles, eval_s_times_a_shared_bytes>;
-using eval_5_launch =
-    Phase<Tensors, eval_y_to_prediction, eval_y_to_prediction_tiles, eval_y_to_prediction_shared_bytes>;
-using eval_6_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
-
-using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch, eval_3_launch, eval_4_launch, eval_5_launch,
-                  eval_6_launch>;
+using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_a>, Phase<eval_a_times_a>, Phase<eval_s>, Phase<eval_s_times_a>,
+                  Phase<eval_y_to_prediction>, Phase<eval_report_loss>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
 }
+
+} // namespace
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 

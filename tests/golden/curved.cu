@@ -13,11 +13,11 @@
 // group them; the step; evaluation; tables for the runtime; main.
 //
 // How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
-// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
-// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
-// has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
-// a single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the
-// phases, and in a phase over the tiles (cuda/schedule.cuh).
+// kernel's run(). Phases run one after the other; the tiles of a phase, of all its kernels, may run at the same
+// time, in any order. A tile may start while the phase before is still running; gate() returns when that has
+// ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of a
+// single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the phases,
+// and in a phase over the tiles (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -35,6 +35,8 @@
 
 enum { BATCH = 4, X = 4, Y = 2, H = 3 };
 enum { REPORT_LOSS, REPORTS };
+
+namespace { // of this file alone: a kernel may be called like a function of others, or of another program
 
 // ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
@@ -63,80 +65,83 @@ struct Tensors {
 // h = mish(linear(x, 3))                                                                            curved.mt:9
 // output = elu(linear(h, 2), 0.5)                                                                  curved.mt:10
 // loss = huber(output, y, delta = 2)                                                               curved.mt:14
-constexpr int h_to_d_h_tiles = divide_up(BATCH, Warp::rows);
-constexpr int h_to_d_h_row_floats = H + H + Y + Y; // that a row keeps from stage to stage
-constexpr int h_to_d_h_shared_bytes = team_shared<Warp>(h_to_d_h_row_floats);
-static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float *h = row_memory(team, shared, h_to_d_h_row_floats);
-    float *x_add = h + H;
-    float *h_add = x_add + H;
-    float *h_add_2 = h_add + Y;
+struct h_to_d_h {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = H + H + Y + Y; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float *h = row_memory(team, shared, row_floats);
+        float *x_add = h + H;
+        float *h_add = x_add + H;
+        float *h_add_2 = h_add + Y;
 
-    // h[i, j] = ((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) *
-    //         tanh(softplus((sum over l of x[i, l] * h.weight[j, l]) + h.bias[j]))
-    auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
-    auto store = [&](int j, float sum) {
-        float x_add_2 = sum + t.h_bias[j];
-        float h_2 = x_add_2 * tanh(softplus(x_add_2));
-        h[j] = h_2;
-        x_add[j] = x_add_2;
-        t.h[i * H + j] = h_2;
-    };
-    team_product<H, X>(team, term, store);
-    team.sync();
+        // h[i, j] = ((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) *
+        //         tanh(softplus((sum over l of x[i, l] * h.weight[j, l]) + h.bias[j]))
+        auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
+        auto store = [&](int j, float sum) {
+            float x_add_2 = sum + t.h_bias[j];
+            float h_2 = x_add_2 * tanh(softplus(x_add_2));
+            h[j] = h_2;
+            x_add[j] = x_add_2;
+            t.h[i * H + j] = h_2;
+        };
+        team_product<H, X>(team, term, store);
+        team.sync();
 
-    // d_output_pre[i, j] = (sum over k of h[i, k] * output.weight[j, k]) + output.bias[j] > 0 ? 0 : d_output[i, j]
-    float share_mul = row_share * 0.5f;
-    auto term_2 = [&](int j, int k) { return h[k] * t.output_weight[j * H + k]; };
-    auto store_2 = [&](int j, float sum) {
-        float h_add_3 = sum + t.output_bias[j];
-        bool h_gt = h_add_3 > 0.0f;
-        float h_expm1 = expm1(h_gt ? 0.0f : h_add_3);
-        float output_sub = (h_gt ? h_add_3 : 0.5f * h_expm1) - t.y[example * Y + j];
-        bool output_le = fabs(output_sub) <= 2.0f;
-        float output_mul = (output_le ? share_mul : 0.0f) * 0.5f * output_sub;
-        float d_output = output_mul + output_mul + (output_le ? 0.0f : share_mul) * 2.0f * sign(output_sub);
-        float h_add_4 = (h_gt ? d_output : 0.0f) + (h_gt ? 0.0f : (h_gt ? 0.0f : d_output) * 0.5f * (h_expm1 + 1.0f));
-        h_add[j] = h_add_4;
-        h_add_2[j] = h_add_3;
-        t.h_to_d_h_add[i * Y + j] = h_add_4;
-    };
-    team_product<Y, H>(team, term_2, store_2);
-    team.sync();
+        // d_output_pre[i, j] = (sum over k of h[i, k] * output.weight[j, k]) + output.bias[j] > 0 ? 0 : d_output[i, j]
+        float share_mul = row_share * 0.5f;
+        auto term_2 = [&](int j, int k) { return h[k] * t.output_weight[j * H + k]; };
+        auto store_2 = [&](int j, float sum) {
+            float h_add_3 = sum + t.output_bias[j];
+            bool h_gt = h_add_3 > 0.0f;
+            float h_expm1 = expm1(h_gt ? 0.0f : h_add_3);
+            float output_sub = (h_gt ? h_add_3 : 0.5f * h_expm1) - t.y[example * Y + j];
+            bool output_le = fabs(output_sub) <= 2.0f;
+            float output_mul = (output_le ? share_mul : 0.0f) * 0.5f * output_sub;
+            float d_output = output_mul + output_mul + (output_le ? 0.0f : share_mul) * 2.0f * sign(output_sub);
+            float h_add_4 =
+                (h_gt ? d_output : 0.0f) + (h_gt ? 0.0f : (h_gt ? 0.0f : d_output) * 0.5f * (h_expm1 + 1.0f));
+            h_add[j] = h_add_4;
+            h_add_2[j] = h_add_3;
+            t.h_to_d_h_add[i * Y + j] = h_add_4;
+        };
+        team_product<Y, H>(team, term_2, store_2);
+        team.sync();
 
-    // output_sum[i] = sum over j of (fabs(output[i, j] - y[i, j]) <= 2 ? (output[i, j] - y[i, j]) *
-    //         (output[i, j] - y[i, j]) * 0.5 : 2 * (fabs(output[i, j] - y[i, j]) - 1))
-    float output_sum = 0;
-    for (int j = team.first; j < Y; j += team.stride) {
-        bool h_gt = h_add_2[j] > 0.0f;
-        float output = h_gt ? h_add_2[j] : 0.5f * expm1(h_gt ? 0.0f : h_add_2[j]);
-        float output_sub = output - t.y[example * Y + j];
-        float output_abs = fabs(output_sub);
-        output_sum += output_abs <= 2.0f ? output_sub * output_sub * 0.5f : 2.0f * (output_abs - 1.0f);
+        // output_sum[i] = sum over j of (fabs(output[i, j] - y[i, j]) <= 2 ? (output[i, j] - y[i, j]) *
+        //         (output[i, j] - y[i, j]) * 0.5 : 2 * (fabs(output[i, j] - y[i, j]) - 1))
+        float output_sum = 0;
+        for (int j = team.first; j < Y; j += team.stride) {
+            bool h_gt = h_add_2[j] > 0.0f;
+            float output = h_gt ? h_add_2[j] : 0.5f * expm1(h_gt ? 0.0f : h_add_2[j]);
+            float output_sub = output - t.y[example * Y + j];
+            float output_abs = fabs(output_sub);
+            output_sum += output_abs <= 2.0f ? output_sub * output_sub * 0.5f : 2.0f * (output_abs - 1.0f);
+        }
+        output_sum = team_sum(team, output_sum);
+
+        // d_h[i, j] = sum over k of h_to_d_h_add[i, k] * output.weight[k, j]
+        // d_h_pre[i, j] = d_h[i, j] * ((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
+        auto term_3 = [&](int j, int k) { return h_add[k] * t.output_weight[k * H + j]; };
+        auto store_3 = [&](int j, float sum) {
+            float x_tanh = tanh(softplus(x_add[j]));
+            float d_h_pre_mul = sum * x_add[j] * (1.0f - x_tanh * x_tanh) * sigmoid(x_add[j]);
+            t.h_to_d_h_add_2[i * H + j] = sum * x_tanh + d_h_pre_mul;
+        };
+        team_product<H, Y>(team, term_3, store_3);
+
+        // loss_part[i] = output_sum[i] * 0.5 * share(i)
+        if (leads(team))
+            t.loss_part[i] = output_sum * 0.5f * row_share;
     }
-    output_sum = team_sum(team, output_sum);
-
-    // d_h[i, j] = sum over k of h_to_d_h_add[i, k] * output.weight[k, j]
-    // d_h_pre[i, j] = d_h[i, j] * ((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
-    auto term_3 = [&](int j, int k) { return h_add[k] * t.output_weight[k * H + j]; };
-    auto store_3 = [&](int j, float sum) {
-        float x_tanh = tanh(softplus(x_add[j]));
-        float d_h_pre_mul = sum * x_add[j] * (1.0f - x_tanh * x_tanh) * sigmoid(x_add[j]);
-        t.h_to_d_h_add_2[i * H + j] = sum * x_tanh + d_h_pre_mul;
-    };
-    team_product<H, Y>(team, term_3, store_3);
-
-    // loss_part[i] = output_sum[i] * 0.5 * share(i)
-    if (leads(team))
-        t.loss_part[i] = output_sum * 0.5f * row_share;
-}
+};
 
 // gradient of output = elu(linear(h, 2), 0.5)                                                      curved.mt:10
 // optimizer = sgd(0.1)                                                                             curved.mt:15
@@ -144,29 +149,33 @@ static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, 
 //     output.weight[i, j] = output.weight[i, j] - 0.1 * d_output.weight[i, j]
 //     d_output.bias[i] = sum over j of h_to_d_h_add[j, i]
 //     output.bias[i] = output.bias[i] - 0.1 * d_output.bias[i]
-// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
-using d_output_weight_product = Product<Y, H, BATCH>;
-using d_output_weight_tile = Tile<16, 16, 1, 1, 1>;
-constexpr int d_output_weight_tiles = product_tiles<d_output_weight_product, d_output_weight_tile>();
-static __device__ void d_output_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
-    auto left = transposed(matrix<Y>(t.h_to_d_h_add));
-    auto right = matrix<H>(t.h);
-    struct Ahead {
-        float output_weight;
-    };
-    auto read = [&](int i, int j) { return Ahead{t.output_weight[i * H + j]}; };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
-        t.output_weight[i * H + j] = ahead.output_weight - 0.1f * sum;
-    };
-    // the same for the sums over k of left(i, k)
-    struct RowAhead {
-        float output_bias;
-    };
-    auto read_row = [&](int i) { return RowAhead{t.output_bias[i]}; };
-    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.output_bias[i] = ahead.output_bias - 0.1f * sum; };
-    matmul<d_output_weight_product, d_output_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                          sum_of_a(preloaded_early(read_row, row_out)));
-}
+struct d_output_weight {
+    // 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
+    using Shape = Product<Y, H, BATCH>;
+    using Cut = Tile<16, 16, 1, 1, 1>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        auto left = transposed(matrix<Y>(t.h_to_d_h_add));
+        auto right = matrix<H>(t.h);
+        struct Ahead {
+            float output_weight;
+        };
+        auto read = [&](int i, int j) { return Ahead{t.output_weight[i * H + j]}; };
+        auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+            t.output_weight[i * H + j] = ahead.output_weight - 0.1f * sum;
+        };
+        // the same for the sums over k of left(i, k)
+        struct RowAhead {
+            float output_bias;
+        };
+        auto read_row = [&](int i) { return RowAhead{t.output_bias[i]}; };
+        auto row_out = [&](int i, float sum, const RowAhead &ahead) {
+            t.output_bias[i] = ahead.output_bias - 0.1f * sum;
+        };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, preloaded_early(read, out),
+                           sum_of_a(preloaded_early(read_row, row_out)));
+    }
+};
 
 // gradient of h = mish(linear(x, 3))                                                                curved.mt:9
 // optimizer = sgd(0.1)                                                                             curved.mt:15
@@ -174,66 +183,57 @@ static __device__ void d_output_weight(const Tensors &t, int tile, char *shared,
 //     h.weight[i, j] = h.weight[i, j] - 0.1 * d_h.weight[i, j]
 //     d_h.bias[i] = sum over j of h_to_d_h_add_2[j, i]
 //     h.bias[i] = h.bias[i] - 0.1 * d_h.bias[i]
-// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
-using d_h_weight_product = Product<H, X, BATCH>;
-using d_h_weight_tile = Tile<16, 16, 1, 1, 1, 1>; // the last: its first warp
-constexpr int d_h_weight_tiles = product_tiles<d_h_weight_product, d_h_weight_tile>();
-static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    auto left = transposed(matrix<H>(t.h_to_d_h_add_2));
-    auto right = gathered<X>(t.x, batch, [](float v) { return v; });
-    struct Ahead {
-        float h_weight;
-    };
-    auto read = [&](int i, int j) { return Ahead{t.h_weight[i * X + j]}; };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
-        t.h_weight[i * X + j] = ahead.h_weight - 0.1f * sum;
-    };
-    // the same for the sums over k of left(i, k)
-    struct RowAhead {
-        float h_bias;
-    };
-    auto read_row = [&](int i) { return RowAhead{t.h_bias[i]}; };
-    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.h_bias[i] = ahead.h_bias - 0.1f * sum; };
-    matmul<d_h_weight_product, d_h_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                sum_of_a(preloaded_early(read_row, row_out)));
-}
+struct d_h_weight {
+    // 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
+    using Shape = Product<H, X, BATCH>;
+    using Cut = Tile<16, 16, 1, 1, 1, 1>; // the last: its first warp
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        auto left = transposed(matrix<H>(t.h_to_d_h_add_2));
+        auto right = gathered<X>(t.x, batch, [](float v) { return v; });
+        struct Ahead {
+            float h_weight;
+        };
+        auto read = [&](int i, int j) { return Ahead{t.h_weight[i * X + j]}; };
+        auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+            t.h_weight[i * X + j] = ahead.h_weight - 0.1f * sum;
+        };
+        // the same for the sums over k of left(i, k)
+        struct RowAhead {
+            float h_bias;
+        };
+        auto read_row = [&](int i) { return RowAhead{t.h_bias[i]}; };
+        auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.h_bias[i] = ahead.h_bias - 0.1f * sum; };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, preloaded_early(read, out),
+                           sum_of_a(preloaded_early(read_row, row_out)));
+    }
+};
 
 // loss = huber(output, y, delta = 2)                                                               curved.mt:14
-constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct report_loss {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
+        // loss = sum over i of loss_part[i]
+        float loss_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            loss_part_sum += t.loss_part[j];
+        loss_part_sum = team_sum(team, loss_part_sum);
+        if (leads(team))
+            batch.reports[REPORT_LOSS] = loss_part_sum;
+    }
+};
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-using train_1_launch = Phase<Tensors, h_to_d_h, h_to_d_h_tiles, h_to_d_h_shared_bytes>;
+using train_2 = Phase<d_output_weight, d_h_weight, report_loss>;
 
-// phase 2 of 2: 3 tiles
-static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < d_output_weight_tiles)
-        return d_output_weight(t, tile, shared, gate);
-    tile -= d_output_weight_tiles;
-    if (tile < d_h_weight_tiles)
-        return d_h_weight(t, batch, tile, shared, gate);
-    tile -= d_h_weight_tiles;
-    report_loss(t, batch, shared, gate);
-}
-constexpr int train_2_tiles = d_output_weight_tiles + d_h_weight_tiles + report_loss_tiles;
-using train_2_launch = Phase<Tensors, train_2, train_2_tiles, report_loss_shared_bytes, 0>;
-
-using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch>;
+using Train = Step<Tensors, BATCH, REPORTS, Phase<h_to_d_h>, train_2>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -242,10 +242,10 @@ static Persistent<Train, Form::solo> schedule;
 
 // row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
 static const Part parts[] = {
-    {0, 0, h_to_d_h_tiles},        // train_1
-    {1, 1, d_output_weight_tiles}, // train_2
-    {2, 1, d_h_weight_tiles},      // train_2
-    {3, 1, report_loss_tiles},     // train_2
+    {0, 0, h_to_d_h::tiles},        // train_1
+    {1, 1, d_output_weight::tiles}, // train_2
+    {2, 1, d_h_weight::tiles},      // train_2
+    {3, 1, report_loss::tiles},     // train_2
 };
 static Repeated<Train> repeated;
 
@@ -280,82 +280,85 @@ static void release() {
 // h = mish(linear(x, 3))                                                                            curved.mt:9
 // output = elu(linear(h, 2), 0.5)                                                                  curved.mt:10
 // loss = huber(output, y, delta = 2)                                                               curved.mt:14
-constexpr int eval_h_to_loss_part_tiles = divide_up(BATCH, Warp::rows);
-constexpr int eval_h_to_loss_part_row_floats = H + Y; // that a row keeps from stage to stage
-constexpr int eval_h_to_loss_part_shared_bytes = team_shared<Warp>(eval_h_to_loss_part_row_floats);
-static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float *h = row_memory(team, shared, eval_h_to_loss_part_row_floats);
-    float *h_add = h + H;
+struct eval_h_to_loss_part {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = H + Y; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float *h = row_memory(team, shared, row_floats);
+        float *h_add = h + H;
 
-    // h[i, j] = ((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) *
-    //         tanh(softplus((sum over l of x[i, l] * h.weight[j, l]) + h.bias[j]))
-    auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
-    auto store = [&](int j, float sum) {
-        float x_add = sum + t.h_bias[j];
-        h[j] = x_add * tanh(softplus(x_add));
-    };
-    team_product<H, X>(team, term, store);
-    team.sync();
-    auto term_2 = [&](int j, int k) { return h[k] * t.output_weight[j * H + k]; };
-    auto store_2 = [&](int j, float sum) {
-        float h_add_2 = sum + t.output_bias[j];
-        bool h_gt = h_add_2 > 0.0f;
-        h_add[j] = h_add_2;
-        t.eval_output[i * Y + j] = h_gt ? h_add_2 : 0.5f * expm1(h_gt ? 0.0f : h_add_2);
-    };
-    team_product<Y, H>(team, term_2, store_2);
-    team.sync();
+        // h[i, j] = ((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) *
+        //         tanh(softplus((sum over l of x[i, l] * h.weight[j, l]) + h.bias[j]))
+        auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
+        auto store = [&](int j, float sum) {
+            float x_add = sum + t.h_bias[j];
+            h[j] = x_add * tanh(softplus(x_add));
+        };
+        team_product<H, X>(team, term, store);
+        team.sync();
+        auto term_2 = [&](int j, int k) { return h[k] * t.output_weight[j * H + k]; };
+        auto store_2 = [&](int j, float sum) {
+            float h_add_2 = sum + t.output_bias[j];
+            bool h_gt = h_add_2 > 0.0f;
+            h_add[j] = h_add_2;
+            t.eval_output[i * Y + j] = h_gt ? h_add_2 : 0.5f * expm1(h_gt ? 0.0f : h_add_2);
+        };
+        team_product<Y, H>(team, term_2, store_2);
+        team.sync();
 
-    // output_sum[i] = sum over j of (fabs(output[i, j] - y[i, j]) <= 2 ? (output[i, j] - y[i, j]) *
-    //         (output[i, j] - y[i, j]) * 0.5 : 2 * (fabs(output[i, j] - y[i, j]) - 1))
-    float output_sum = 0;
-    for (int j = team.first; j < Y; j += team.stride) {
-        bool h_gt = h_add[j] > 0.0f;
-        float output = h_gt ? h_add[j] : 0.5f * expm1(h_gt ? 0.0f : h_add[j]);
-        float output_sub = output - t.y[example * Y + j];
-        float output_abs = fabs(output_sub);
-        output_sum += output_abs <= 2.0f ? output_sub * output_sub * 0.5f : 2.0f * (output_abs - 1.0f);
+        // output_sum[i] = sum over j of (fabs(output[i, j] - y[i, j]) <= 2 ? (output[i, j] - y[i, j]) *
+        //         (output[i, j] - y[i, j]) * 0.5 : 2 * (fabs(output[i, j] - y[i, j]) - 1))
+        float output_sum = 0;
+        for (int j = team.first; j < Y; j += team.stride) {
+            bool h_gt = h_add[j] > 0.0f;
+            float output = h_gt ? h_add[j] : 0.5f * expm1(h_gt ? 0.0f : h_add[j]);
+            float output_sub = output - t.y[example * Y + j];
+            float output_abs = fabs(output_sub);
+            output_sum += output_abs <= 2.0f ? output_sub * output_sub * 0.5f : 2.0f * (output_abs - 1.0f);
+        }
+        output_sum = team_sum(team, output_sum);
+
+        // loss_part[i] = output_sum[i] * 0.5 * share(i)
+        if (leads(team))
+            t.eval_loss_part[i] = output_sum * 0.5f * row_share;
     }
-    output_sum = team_sum(team, output_sum);
-
-    // loss_part[i] = output_sum[i] * 0.5 * share(i)
-    if (leads(team))
-        t.eval_loss_part[i] = output_sum * 0.5f * row_share;
-}
+};
 
 // loss = huber(output, y, delta = 2)                                                               curved.mt:14
-constexpr int eval_report_loss_tiles = 1;
-constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct eval_report_loss {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.eval_loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
+        // loss = sum over i of loss_part[i]
+        float loss_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            loss_part_sum += t.eval_loss_part[j];
+        loss_part_sum = team_sum(team, loss_part_sum);
+        if (leads(team))
+            batch.reports[REPORT_LOSS] = loss_part_sum;
+    }
+};
 
-using eval_1_launch = Phase<Tensors, eval_h_to_loss_part, eval_h_to_loss_part_tiles, eval_h_to_loss_part_shared_bytes>;
-using eval_2_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
-
-using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch>;
+using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_h_to_loss_part>, Phase<eval_report_loss>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
 }
+
+} // namespace
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 

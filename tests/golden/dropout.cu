@@ -13,11 +13,11 @@
 // group them; the step; evaluation; tables for the runtime; main.
 //
 // How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
-// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
-// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
-// has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
-// a single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the
-// phases, and in a phase over the tiles (cuda/schedule.cuh).
+// kernel's run(). Phases run one after the other; the tiles of a phase, of all its kernels, may run at the same
+// time, in any order. A tile may start while the phase before is still running; gate() returns when that has
+// ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of a
+// single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the phases,
+// and in a phase over the tiles (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -35,6 +35,8 @@
 
 enum { BATCH = 4, X = 6, Y = 3 };
 enum { REPORT_LOSS, REPORTS };
+
+namespace { // of this file alone: a kernel may be called like a function of others, or of another program
 
 // ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
@@ -59,68 +61,72 @@ struct Tensors {
 
 // y = linear(dropout(relu(x), 0.25), 3)                                                            dropout.mt:9
 // loss = cross_entropy(y, label)                                                                  dropout.mt:13
-constexpr int y_to_d_y_tiles = divide_up(BATCH, Warp::rows);
-constexpr int y_to_d_y_row_floats = X + Y; // that a row keeps from stage to stage
-constexpr int y_to_d_y_shared_bytes = team_shared<Warp>(y_to_d_y_row_floats);
-static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float *where = row_memory(team, shared, y_to_d_y_row_floats);
-    float *y = where + X;
-    for (int j = team.first; j < X; j += team.stride)
-        where[j] = uniform(batch, 0, i * X + j) >= 0.25f ? relu(t.x[example * X + j]) * 1.33333333f : 0.0f;
-    team.sync();
+struct y_to_d_y {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = X + Y; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float *where = row_memory(team, shared, row_floats);
+        float *y = where + X;
+        for (int j = team.first; j < X; j += team.stride)
+            where[j] = uniform(batch, 0, i * X + j) >= 0.25f ? relu(t.x[example * X + j]) * 1.33333333f : 0.0f;
+        team.sync();
 
-    // y[i, j] = (sum over k of to_y_where[i, k] * y.weight[j, k]) + y.bias[j]
-    auto term = [&](int j, int k) { return where[k] * t.y_weight[j * X + k]; };
-    auto store = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
-    team_product<Y, X>(team, term, store);
-    team.sync();
+        // y[i, j] = (sum over k of to_y_where[i, k] * y.weight[j, k]) + y.bias[j]
+        auto term = [&](int j, int k) { return where[k] * t.y_weight[j * X + k]; };
+        auto store = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
+        team_product<Y, X>(team, term, store);
+        team.sync();
 
-    // y_max[i] = max over j of y[i, j]
-    float y_max = -INFINITY;
-    for (int j = team.first; j < Y; j += team.stride)
-        y_max = fmax(y_max, y[j]);
-    y_max = team_max(team, y_max);
+        // y_max[i] = max over j of y[i, j]
+        float y_max = -INFINITY;
+        for (int j = team.first; j < Y; j += team.stride)
+            y_max = fmax(y_max, y[j]);
+        y_max = team_max(team, y_max);
 
-    // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-    // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
-    float y_sum = 0;
-    float target_score = 0;
-    int label = t.label[example];
-    for (int j = team.first; j < Y; j += team.stride) {
-        float y_sub = y[j] - y_max;
-        y_sum += exp(y_sub);
-        target_score += label == j ? y_sub : 0.0f;
+        // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+        // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
+        float y_sum = 0;
+        float target_score = 0;
+        int label = t.label[example];
+        for (int j = team.first; j < Y; j += team.stride) {
+            float y_sub = y[j] - y_max;
+            y_sum += exp(y_sub);
+            target_score += label == j ? y_sub : 0.0f;
+        }
+        y_sum = team_sum(team, y_sum);
+        target_score = team_sum(team, target_score);
+
+        // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+        if (leads(team))
+            t.loss_part[i] = (log(y_sum) - target_score) * row_share;
+
+        // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - (label[i] == j ? share(i) : 0)
+        for (int j = team.first; j < Y; j += team.stride)
+            t.d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - (label == j ? row_share : 0.0f);
     }
-    y_sum = team_sum(team, y_sum);
-    target_score = team_sum(team, target_score);
-
-    // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
-    if (leads(team))
-        t.loss_part[i] = (log(y_sum) - target_score) * row_share;
-
-    // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - (label[i] == j ? share(i) : 0)
-    for (int j = team.first; j < Y; j += team.stride)
-        t.d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - (label == j ? row_share : 0.0f);
-}
+};
 
 // y = linear(dropout(relu(x), 0.25), 3)                                                            dropout.mt:9
 //     to_y_where[i, j] = uniform(0, i * X + j) >= 0.25 ? relu(x[i, j]) * 1.33333333 : 0
-constexpr int to_y_tiles = divide_up(BATCH * X, Thread::rows);
-static __device__ void to_y(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= BATCH * X)
-        return;
-    float x_relu = relu(t.x[row(batch, i / X) * X + i % X]);
-    t.to_y_where[i] = uniform(batch, 0, i) >= 0.25f ? x_relu * 1.33333333f : 0.0f;
-}
+struct to_y {
+    static constexpr int tiles = divide_up(BATCH * X, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= BATCH * X)
+            return;
+        float x_relu = relu(t.x[row(batch, i / X) * X + i % X]);
+        t.to_y_where[i] = uniform(batch, 0, i) >= 0.25f ? x_relu * 1.33333333f : 0.0f;
+    }
+};
 
 // gradient of y = linear(dropout(relu(x), 0.25), 3)                                                dropout.mt:9
 // optimizer = sgd(0.1)                                                                            dropout.mt:14
@@ -128,71 +134,58 @@ static __device__ void to_y(const Tensors &t, const Batch &batch, int tile, Gate
 //     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]
 //     y.bias[i] = y.bias[i] - 0.1 * d_y.bias[i]
-// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
-using d_y_weight_product = Product<Y, X, BATCH>;
-using d_y_weight_tile = Tile<16, 16, 1, 1, 1>;
-constexpr int d_y_weight_tiles = product_tiles<d_y_weight_product, d_y_weight_tile>();
-static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
-    auto left = transposed(matrix<Y>(t.d_y));
-    auto right = matrix<X>(t.to_y_where);
-    struct Ahead {
-        float y_weight;
-    };
-    auto read = [&](int i, int j) { return Ahead{t.y_weight[i * X + j]}; };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
-        t.y_weight[i * X + j] = ahead.y_weight - 0.1f * sum;
-    };
-    // the same for the sums over k of left(i, k)
-    struct RowAhead {
-        float y_bias;
-    };
-    auto read_row = [&](int i) { return RowAhead{t.y_bias[i]}; };
-    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.y_bias[i] = ahead.y_bias - 0.1f * sum; };
-    matmul<d_y_weight_product, d_y_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                sum_of_a(preloaded_early(read_row, row_out)));
-}
+struct d_y_weight {
+    // 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
+    using Shape = Product<Y, X, BATCH>;
+    using Cut = Tile<16, 16, 1, 1, 1>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        auto left = transposed(matrix<Y>(t.d_y));
+        auto right = matrix<X>(t.to_y_where);
+        struct Ahead {
+            float y_weight;
+        };
+        auto read = [&](int i, int j) { return Ahead{t.y_weight[i * X + j]}; };
+        auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+            t.y_weight[i * X + j] = ahead.y_weight - 0.1f * sum;
+        };
+        // the same for the sums over k of left(i, k)
+        struct RowAhead {
+            float y_bias;
+        };
+        auto read_row = [&](int i) { return RowAhead{t.y_bias[i]}; };
+        auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.y_bias[i] = ahead.y_bias - 0.1f * sum; };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, preloaded_early(read, out),
+                           sum_of_a(preloaded_early(read_row, row_out)));
+    }
+};
 
 // loss = cross_entropy(y, label)                                                                  dropout.mt:13
-constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct report_loss {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
+        // loss = sum over i of loss_part[i]
+        float loss_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            loss_part_sum += t.loss_part[j];
+        loss_part_sum = team_sum(team, loss_part_sum);
+        if (leads(team))
+            batch.reports[REPORT_LOSS] = loss_part_sum;
+    }
+};
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-// phase 1 of 2: 2 tiles
-static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < y_to_d_y_tiles)
-        return y_to_d_y(t, batch, tile, shared, gate);
-    tile -= y_to_d_y_tiles;
-    to_y(t, batch, tile, gate);
-}
-constexpr int train_1_tiles = y_to_d_y_tiles + to_y_tiles;
-using train_1_launch = Phase<Tensors, train_1, train_1_tiles, y_to_d_y_shared_bytes, y_to_d_y_tiles>;
+using train_1 = Phase<y_to_d_y, to_y>;
+using train_2 = Phase<d_y_weight, report_loss>;
 
-// phase 2 of 2: 2 tiles
-static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < d_y_weight_tiles)
-        return d_y_weight(t, tile, shared, gate);
-    tile -= d_y_weight_tiles;
-    report_loss(t, batch, shared, gate);
-}
-constexpr int train_2_tiles = d_y_weight_tiles + report_loss_tiles;
-using train_2_launch = Phase<Tensors, train_2, train_2_tiles, report_loss_shared_bytes, 0>;
-
-using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch>;
+using Train = Step<Tensors, BATCH, REPORTS, train_1, train_2>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -201,10 +194,10 @@ static Persistent<Train, Form::solo> schedule;
 
 // row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
 static const Part parts[] = {
-    {0, 0, y_to_d_y_tiles},    // train_1
-    {1, 0, to_y_tiles},        // train_1
-    {2, 1, d_y_weight_tiles},  // train_2
-    {3, 1, report_loss_tiles}, // train_2
+    {0, 0, y_to_d_y::tiles},    // train_1
+    {1, 0, to_y::tiles},        // train_1
+    {2, 1, d_y_weight::tiles},  // train_2
+    {3, 1, report_loss::tiles}, // train_2
 };
 static Repeated<Train> repeated;
 
@@ -238,84 +231,86 @@ static void release() {
 
 // y = linear(dropout(relu(x), 0.25), 3)                                                            dropout.mt:9
 // loss = cross_entropy(y, label)                                                                  dropout.mt:13
-constexpr int eval_y_to_prediction_tiles = divide_up(BATCH, Warp::rows);
-constexpr int eval_y_to_prediction_row_floats = X + Y; // that a row keeps from stage to stage
-constexpr int eval_y_to_prediction_shared_bytes = team_shared<Warp>(eval_y_to_prediction_row_floats);
-static __device__ void eval_y_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float *x_relu = row_memory(team, shared, eval_y_to_prediction_row_floats);
-    float *y = x_relu + X;
-    for (int j = team.first; j < X; j += team.stride)
-        x_relu[j] = relu(t.x[example * X + j]);
-    team.sync();
+struct eval_y_to_prediction {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = X + Y; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float *x_relu = row_memory(team, shared, row_floats);
+        float *y = x_relu + X;
+        for (int j = team.first; j < X; j += team.stride)
+            x_relu[j] = relu(t.x[example * X + j]);
+        team.sync();
 
-    // y[i, j] = (sum over k of relu(x[i, k]) * y.weight[j, k]) + y.bias[j]
-    auto term = [&](int j, int k) { return x_relu[k] * t.y_weight[j * X + k]; };
-    auto store = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
-    team_product<Y, X>(team, term, store);
-    team.sync();
+        // y[i, j] = (sum over k of relu(x[i, k]) * y.weight[j, k]) + y.bias[j]
+        auto term = [&](int j, int k) { return x_relu[k] * t.y_weight[j * X + k]; };
+        auto store = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
+        team_product<Y, X>(team, term, store);
+        team.sync();
 
-    // y_max[i] = max over j of y[i, j]
-    float y_max = -INFINITY;
-    for (int j = team.first; j < Y; j += team.stride)
-        y_max = fmax(y_max, y[j]);
-    y_max = team_max(team, y_max);
+        // y_max[i] = max over j of y[i, j]
+        float y_max = -INFINITY;
+        for (int j = team.first; j < Y; j += team.stride)
+            y_max = fmax(y_max, y[j]);
+        y_max = team_max(team, y_max);
 
-    // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-    // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
-    float y_sum = 0;
-    float target_score = 0;
-    int label = t.label[example];
-    for (int j = team.first; j < Y; j += team.stride) {
-        float y_sub = y[j] - y_max;
-        y_sum += exp(y_sub);
-        target_score += label == j ? y_sub : 0.0f;
+        // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+        // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
+        float y_sum = 0;
+        float target_score = 0;
+        int label = t.label[example];
+        for (int j = team.first; j < Y; j += team.stride) {
+            float y_sub = y[j] - y_max;
+            y_sum += exp(y_sub);
+            target_score += label == j ? y_sub : 0.0f;
+        }
+        y_sum = team_sum(team, y_sum);
+        target_score = team_sum(team, target_score);
+
+        // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+        if (leads(team))
+            t.eval_loss_part[i] = (log(y_sum) - target_score) * row_share;
+
+        // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
+        for (int j = team.first; j < Y; j += team.stride)
+            t.eval_prediction[i * Y + j] = exp(y[j] - y_max) * (1.0f / y_sum);
     }
-    y_sum = team_sum(team, y_sum);
-    target_score = team_sum(team, target_score);
-
-    // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
-    if (leads(team))
-        t.eval_loss_part[i] = (log(y_sum) - target_score) * row_share;
-
-    // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
-    for (int j = team.first; j < Y; j += team.stride)
-        t.eval_prediction[i * Y + j] = exp(y[j] - y_max) * (1.0f / y_sum);
-}
+};
 
 // loss = cross_entropy(y, label)                                                                  dropout.mt:13
-constexpr int eval_report_loss_tiles = 1;
-constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct eval_report_loss {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.eval_loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
+        // loss = sum over i of loss_part[i]
+        float loss_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            loss_part_sum += t.eval_loss_part[j];
+        loss_part_sum = team_sum(team, loss_part_sum);
+        if (leads(team))
+            batch.reports[REPORT_LOSS] = loss_part_sum;
+    }
+};
 
-using eval_1_launch =
-    Phase<Tensors, eval_y_to_prediction, eval_y_to_prediction_tiles, eval_y_to_prediction_shared_bytes>;
-using eval_2_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
-
-using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch>;
+using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_y_to_prediction>, Phase<eval_report_loss>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
 }
+
+} // namespace
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 

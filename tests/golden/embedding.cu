@@ -4,26 +4,26 @@
 //   memory    6.9 MB arena (15.0 MB without sharing): weights 24.2 KB, optimizer state 0 B, values 6.9 MB
 //   schedule  graph: 30.9 us a step estimated (persistent: 38.8 us)
 //
-//   phase 1   x              1,024 tiles
-//             tokens         32 tiles
-//   phase 2   scores         320 tiles
-//   phase 3   d_scores       1,024 tiles
-//   phase 4   d_x            128 tiles
-//             to_d_table     320 tiles
-//             loss_part      32 tiles
-//   phase 5   update_x       128 tiles
-//             to_d_table_2   65 tiles
-//             gather_grad_2  130 tiles
-//             report_loss    1 tile
-//   phase 6   update_table   17 tiles
+//   phase 1   x                   1,024 tiles
+//             tokens              32 tiles
+//   phase 2   scores              320 tiles
+//   phase 3   d_scores            1,024 tiles
+//   phase 4   d_x                 128 tiles
+//             to_d_table          320 tiles
+//             loss_part           32 tiles
+//   phase 5   update_x            128 tiles
+//             to_d_table_2        65 tiles
+//             gather_grad_kernel  130 tiles
+//             report_loss         1 tile
+//   phase 6   update_table        17 tiles
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; decoding; tables for the runtime; main.
 //
 // How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
-// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
-// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
-// has ended. What that phase does not write may be read ahead of the gate, and is. A step is a CUDA graph of a
+// kernel's run(). Phases run one after the other; the tiles of a phase, of all its kernels, may run at the same
+// time, in any order. A tile may start while the phase before is still running; gate() returns when that has
+// ended. What that phase does not write may be read ahead of the gate, and is. A step is a CUDA graph of a
 // launch or more per phase, with a block for each tile (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
@@ -45,6 +45,8 @@
 
 enum { BATCH = 256, WINDOW = 33, TOKENS = 32, SCORES_COLUMNS = 65, X_COLUMNS = 64 };
 enum { REPORT_LOSS, REPORTS };
+
+namespace { // of this file alone: a kernel may be called like a function of others, or of another program
 
 // ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
@@ -78,8 +80,9 @@ struct Tensors {
     float *d_scores_sub = (float *)(arena + 7205120);        // [BATCH, TOKENS]
 };
 
-// Layers that are alike share their functions, which are given the tensors of one place: scores_places has a
-// row for each, where its tensors begin, in units of 256 bytes.
+// Layers that are alike share their kernels, which are given the tensors of one place, Own: scores_places has a
+// row for each, where its tensors begin, in units of 256 bytes. A launch takes row 0, made again row 1, 2 ...;
+// At<kernel, 3, 2, 4> takes rows 3 to 6, made again 5 to 8 (cuda/phase.cuh).
 
 // ---- training step ------------------------------------------------------------------------------------------
 
@@ -88,36 +91,40 @@ struct Tensors {
 //     x[i, j, k] = table[tokens[i, j], k] + x[j, k]
 //     x_relu[i, j, k] = relu(x[i, j, k])
 //     x_gt[i, j, k] = x_relu[i, j, k] > 0
-constexpr int x_tiles = divide_up(BATCH * TOKENS * X_COLUMNS, (2 * Thread::rows));
-static __device__ void x(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
-    int i = 2 * (tile * THREADS + threadIdx.x);
-    gate();
-    if (i >= BATCH * TOKENS * X_COLUMNS)
-        return;
-    int tokens = t.window[row(batch, i / X_COLUMNS / TOKENS) * t.window_stride + i / X_COLUMNS % TOKENS];
-    Pack<float, 2> table = load_pack<2>(t.table + tokens * X_COLUMNS + i % X_COLUMNS);
-    Pack<float, 2> x = load_pack<2>(t.x + i % (TOKENS * X_COLUMNS));
-    Pack<float, 2> x_relu;
-    Pack<bool, 2> x_gt;
-    for (int v = 0; v < 2; v++) {
-        float x_relu_2 = relu(table[v] + x[v]);
-        x_relu[v] = x_relu_2;
-        x_gt[v] = x_relu_2 > 0.0f;
+struct x {
+    static constexpr int tiles = divide_up(BATCH * TOKENS * X_COLUMNS, (2 * Thread::rows));
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
+        int i = 2 * (tile * THREADS + threadIdx.x);
+        gate();
+        if (i >= BATCH * TOKENS * X_COLUMNS)
+            return;
+        int tokens = t.window[row(batch, i / X_COLUMNS / TOKENS) * t.window_stride + i / X_COLUMNS % TOKENS];
+        Pack<float, 2> table = load_pack<2>(t.table + tokens * X_COLUMNS + i % X_COLUMNS);
+        Pack<float, 2> x = load_pack<2>(t.x + i % (TOKENS * X_COLUMNS));
+        Pack<float, 2> x_relu;
+        Pack<bool, 2> x_gt;
+        for (int v = 0; v < 2; v++) {
+            float x_relu_2 = relu(table[v] + x[v]);
+            x_relu[v] = x_relu_2;
+            x_gt[v] = x_relu_2 > 0.0f;
+        }
+        store_pack(t.x_relu + i, x_relu);
+        store_pack(t.x_gt + i, x_gt);
     }
-    store_pack(t.x_relu + i, x_relu);
-    store_pack(t.x_gt + i, x_gt);
-}
+};
 
 // tokens = slice(window, 0, begin = 0, end = 32)                                                 embedding.mt:8
 //     tokens[i, j] = window[i, j]
-constexpr int tokens_tiles = divide_up(BATCH * TOKENS, Thread::rows);
-static __device__ void tokens(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= BATCH * TOKENS)
-        return;
-    t.tokens[i] = t.window[row(batch, i / TOKENS) * t.window_stride + i % TOKENS];
-}
+struct tokens {
+    static constexpr int tiles = divide_up(BATCH * TOKENS, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= BATCH * TOKENS)
+            return;
+        t.tokens[i] = t.window[row(batch, i / TOKENS) * t.window_stride + i % TOKENS];
+    }
+};
 
 // scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
 //     scores_matmul[i, j] = sum over k of x_relu[i / TOKENS, i % TOKENS, k] * table[j, k]
@@ -125,282 +132,268 @@ static __constant__ unsigned scores_places[2][3] = {
     {97, 0, 8289}, // scores
     {8417, 0, 97}, // eval_scores
 };
-struct scores_tensors {
-    float *x_relu, *table, *scores_matmul;
-    __device__ scores_tensors(const Tensors &t, int row) {
-        begin_at(scores_places[row], x_relu, table, scores_matmul);
+struct scores {
+    struct Own {
+        float *x_relu, *table, *scores_matmul;
+        __device__ Own(const Tensors &t, int row) {
+            begin_at(scores_places[row], x_relu, table, scores_matmul);
+        }
+    };
+    // 320 tiles of 128 x 16 outputs, 4 x 2 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
+    using Shape = Product<BATCH * TOKENS, SCORES_COLUMNS, X_COLUMNS>;
+    using Cut = Tile<128, 16, 16, 4, 2>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Own &t, const Batch &, int tile, char *shared, Gate &gate) {
+        auto left = matrix<X_COLUMNS>(t.x_relu);
+        auto right = transposed(matrix<X_COLUMNS>(t.table));
+        auto out = [&](int i, int j, float sum) { t.scores_matmul[i * SCORES_COLUMNS + j] = sum; };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, out);
     }
 };
-// 320 tiles of 128 x 16 outputs, 4 x 2 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
-using scores_product = Product<BATCH * TOKENS, SCORES_COLUMNS, X_COLUMNS>;
-using scores_tile = Tile<128, 16, 16, 4, 2>;
-constexpr int scores_tiles = product_tiles<scores_product, scores_tile>();
-constexpr int scores_shared_bytes = product_shared<scores_product, scores_tile>();
-static __device__ void scores(const scores_tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    auto left = matrix<X_COLUMNS>(t.x_relu);
-    auto right = transposed(matrix<X_COLUMNS>(t.table));
-    auto out = [&](int i, int j, float sum) { t.scores_matmul[i * SCORES_COLUMNS + j] = sum; };
-    matmul<scores_product, scores_tile>(tile, left, right, shared, gate, out);
-}
 
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
-constexpr int d_scores_tiles = divide_up(BATCH * TOKENS, Warp::rows);
-constexpr int d_scores_shared_bytes = team_shared<Warp>(0);
-static __device__ void d_scores(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int window = t.window[row(batch, i / TOKENS) * t.window_stride + i % TOKENS + 1];
-    gate();
-    if (i >= BATCH * TOKENS)
-        return;
+struct d_scores {
+    static constexpr int tiles = divide_up(BATCH * TOKENS, Warp::rows);
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int window = t.window[row(batch, i / TOKENS) * t.window_stride + i % TOKENS + 1];
+        gate();
+        if (i >= BATCH * TOKENS)
+            return;
 
-    // scores[i, j, k] = scores_matmul[i * TOKENS + j, k]
-    // scores_max[i, j] = max over k of scores[i, j, k]
-    float scores_max = -INFINITY;
-    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
-        scores_max = fmax(scores_max, t.scores_matmul[i * SCORES_COLUMNS + j]);
-    scores_max = team_max(team, scores_max);
+        // scores[i, j, k] = scores_matmul[i * TOKENS + j, k]
+        // scores_max[i, j] = max over k of scores[i, j, k]
+        float scores_max = -INFINITY;
+        for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
+            scores_max = fmax(scores_max, t.scores_matmul[i * SCORES_COLUMNS + j]);
+        scores_max = team_max(team, scores_max);
 
-    // scores_sum[i, j] = sum over k of exp(scores[i, j, k] - scores_max[i, j])
-    // target[i, j] = window[i, j + 1]
-    // target_score[i, j] = sum over k of (target[i, j] == k ? scores[i, j, k] - scores_max[i, j] : 0)
-    float scores_sum = 0;
-    float target_score = 0;
-    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
-        float scores_sub = t.scores_matmul[i * SCORES_COLUMNS + j] - scores_max;
-        scores_sum += exp(scores_sub);
-        target_score += window == j ? scores_sub : 0.0f;
+        // scores_sum[i, j] = sum over k of exp(scores[i, j, k] - scores_max[i, j])
+        // target[i, j] = window[i, j + 1]
+        // target_score[i, j] = sum over k of (target[i, j] == k ? scores[i, j, k] - scores_max[i, j] : 0)
+        float scores_sum = 0;
+        float target_score = 0;
+        for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
+            float scores_sub = t.scores_matmul[i * SCORES_COLUMNS + j] - scores_max;
+            scores_sum += exp(scores_sub);
+            target_score += window == j ? scores_sub : 0.0f;
+        }
+        scores_sum = team_sum(team, scores_sum);
+        target_score = team_sum(team, target_score);
+
+        // d_scores_sub[i, j] = log(scores_sum[i, j]) - target_score[i, j]
+        if (leads(team))
+            t.d_scores_sub[i] = log(scores_sum) - target_score;
+
+        // d_scores[i, j, k] = share(i) * ... / scores_sum[i, j] * exp(scores[i, j, k] - scores_max[i, j]) -
+        //         (target[i, j] == k ? share(i) * 0.03125 : 0)
+        float share_mul = share(batch, i / TOKENS) * 0.03125f;
+        for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
+            float share_mul_2 = share_mul / scores_sum * exp(t.scores_matmul[i * SCORES_COLUMNS + j] - scores_max);
+            t.d_scores[i * SCORES_COLUMNS + j] = share_mul_2 - (window == j ? share_mul : 0.0f);
+        }
     }
-    scores_sum = team_sum(team, scores_sum);
-    target_score = team_sum(team, target_score);
-
-    // d_scores_sub[i, j] = log(scores_sum[i, j]) - target_score[i, j]
-    if (leads(team))
-        t.d_scores_sub[i] = log(scores_sum) - target_score;
-
-    // d_scores[i, j, k] = share(i) * ... / scores_sum[i, j] * exp(scores[i, j, k] - scores_max[i, j]) -
-    //         (target[i, j] == k ? share(i) * 0.03125 : 0)
-    float share_mul = share(batch, i / TOKENS) * 0.03125f;
-    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
-        float share_mul_2 = share_mul / scores_sum * exp(t.scores_matmul[i * SCORES_COLUMNS + j] - scores_max);
-        t.d_scores[i * SCORES_COLUMNS + j] = share_mul_2 - (window == j ? share_mul : 0.0f);
-    }
-}
+};
 
 // gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
 //     d_scores_pre[i, j] = d_scores[i / TOKENS, i % TOKENS, j]
 //     d_x[i, j, k] = x_gt[i, j, k] ? (sum over l of d_scores_pre[i * TOKENS + j, l] * table[l, k]) : 0
-// 128 tiles of 64 x 64 outputs, 4 x 4 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
-using d_x_product = Product<BATCH * TOKENS, X_COLUMNS, SCORES_COLUMNS>;
-using d_x_tile = Tile<64, 64, 16, 4, 4>;
-constexpr int d_x_tiles = product_tiles<d_x_product, d_x_tile>();
-constexpr int d_x_shared_bytes = product_shared<d_x_product, d_x_tile>();
-static __device__ void d_x(const Tensors &t, int tile, char *shared, Gate &gate) {
-    auto left = matrix<SCORES_COLUMNS>(t.d_scores);
-    auto right = matrix<X_COLUMNS>(t.table);
-    struct Ahead {
-        bool x_gt;
-    };
-    auto read = [&](int i, int j) { return Ahead{t.x_gt[i * X_COLUMNS + j]}; };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) { t.d_x[i * X_COLUMNS + j] = ahead.x_gt ? sum : 0.0f; };
-    matmul<d_x_product, d_x_tile>(tile, left, right, shared, gate, preloaded_early(read, out));
-}
+struct d_x {
+    // 128 tiles of 64 x 64 outputs, 4 x 4 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
+    using Shape = Product<BATCH * TOKENS, X_COLUMNS, SCORES_COLUMNS>;
+    using Cut = Tile<64, 64, 16, 4, 4>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        auto left = matrix<SCORES_COLUMNS>(t.d_scores);
+        auto right = matrix<X_COLUMNS>(t.table);
+        struct Ahead {
+            bool x_gt;
+        };
+        auto read = [&](int i, int j) { return Ahead{t.x_gt[i * X_COLUMNS + j]}; };
+        auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+            t.d_x[i * X_COLUMNS + j] = ahead.x_gt ? sum : 0.0f;
+        };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, preloaded_early(read, out));
+    }
+};
 
 // gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
 //     d_scores_pre[i, j] = d_scores[i / TOKENS, i % TOKENS, j]
 //     to_d_table_matmul[i, j, k] = sum over l of d_scores_pre[i * 512 + l, j] *
 //         x_relu[(i * 512 + l) / TOKENS, (i * 512 + l) % TOKENS, k]
-// 320 tiles of 16 x 16 outputs, 4 x 4 a thread, 16 slices of k; panels in shared memory (cuda/staged.cuh)
-using to_d_table_product = Product<SCORES_COLUMNS, X_COLUMNS, 512>;
-using to_d_table_tile = Tile<16, 16, 256, 4, 4>;
-constexpr int to_d_table_each = product_tiles<to_d_table_product, to_d_table_tile>();
-constexpr int to_d_table_tiles = 16 * to_d_table_each;
-constexpr int to_d_table_shared_bytes = product_shared<to_d_table_product, to_d_table_tile>();
-static __device__ void to_d_table(const Tensors &t, int tile, char *shared, Gate &gate) {
-    int b = tile / to_d_table_each;
-    auto left = transposed(matrix<SCORES_COLUMNS>(t.d_scores + b * 512 * SCORES_COLUMNS));
-    auto right = matrix<X_COLUMNS>(t.x_relu + b * 512 * X_COLUMNS);
-    auto out = [&](int i, int j, float sum) {
-        t.to_d_table_matmul[b * SCORES_COLUMNS * X_COLUMNS + i * X_COLUMNS + j] = sum;
-    };
-    matmul<to_d_table_product, to_d_table_tile>(tile % to_d_table_each, left, right, shared, gate, out);
-}
+struct to_d_table {
+    // 320 tiles of 16 x 16 outputs, 4 x 4 a thread, 16 slices of k; panels in shared memory (cuda/staged.cuh)
+    using Shape = Product<SCORES_COLUMNS, X_COLUMNS, 512>;
+    using Cut = Tile<16, 16, 256, 4, 4>;
+    static constexpr int each = product_tiles<Shape, Cut>();
+    static constexpr int tiles = 16 * each;
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        int b = tile / each;
+        auto left = transposed(matrix<SCORES_COLUMNS>(t.d_scores + b * 512 * SCORES_COLUMNS));
+        auto right = matrix<X_COLUMNS>(t.x_relu + b * 512 * X_COLUMNS);
+        auto out = [&](int i, int j, float sum) {
+            t.to_d_table_matmul[b * SCORES_COLUMNS * X_COLUMNS + i * X_COLUMNS + j] = sum;
+        };
+        matmul<Shape, Cut>(tile % each, left, right, shared, gate, out);
+    }
+};
 
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
 static __constant__ unsigned loss_part_places[2][2] = {
     {28145, 16481}, // loss_part
     {16737, 97},    // eval_loss_part
 };
-struct loss_part_tensors {
-    float *d_scores_sub, *loss_part;
-    __device__ loss_part_tensors(const Tensors &t, int row) {
-        begin_at(loss_part_places[row], d_scores_sub, loss_part);
+struct loss_part {
+    struct Own {
+        float *d_scores_sub, *loss_part;
+        __device__ Own(const Tensors &t, int row) {
+            begin_at(loss_part_places[row], d_scores_sub, loss_part);
+        }
+    };
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Own &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+
+        // scores_sum[i] = sum over j of d_scores_sub[i, j]
+        float scores_sum = 0;
+        for (int j = team.first; j < TOKENS; j += team.stride)
+            scores_sum += t.d_scores_sub[i * TOKENS + j];
+        scores_sum = team_sum(team, scores_sum);
+
+        // loss_part[i] = scores_sum[i] * (1 / TOKENS) * share(i)
+        if (leads(team))
+            t.loss_part[i] = scores_sum * (1.0f / TOKENS) * row_share;
     }
 };
-constexpr int loss_part_tiles = divide_up(BATCH, Warp::rows);
-constexpr int loss_part_shared_bytes = team_shared<Warp>(0);
-static __device__ void loss_part(const loss_part_tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-
-    // scores_sum[i] = sum over j of d_scores_sub[i, j]
-    float scores_sum = 0;
-    for (int j = team.first; j < TOKENS; j += team.stride)
-        scores_sum += t.d_scores_sub[i * TOKENS + j];
-    scores_sum = team_sum(team, scores_sum);
-
-    // loss_part[i] = scores_sum[i] * (1 / TOKENS) * share(i)
-    if (leads(team))
-        t.loss_part[i] = scores_sum * (1.0f / TOKENS) * row_share;
-}
 
 // gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11
 // optimizer = sgd(0.1)                                                                          embedding.mt:17
-constexpr int update_x_tiles = divide_up(TOKENS * X_COLUMNS, Column<2, 32>::rows);
-constexpr int update_x_shared_bytes = team_shared<Column<2, 32>>(0);
-static __device__ void update_x(const Tensors &t, int tile, char *shared, Gate &gate) {
-    Column<2, 32> team(shared);
-    int i = tile * Column<2, 32>::rows + team.row;
-    gate();
+struct update_x {
+    static constexpr int tiles = divide_up(TOKENS * X_COLUMNS, Column<2, 32>::rows);
+    static constexpr int shared_bytes = team_shared<Column<2, 32>>(0);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        Column<2, 32> team(shared);
+        int i = tile * Column<2, 32>::rows + team.row;
+        gate();
 
-    // d_x[i, j] = sum over k of d_x[k, i, j]
-    auto d_x = fill_pack<2, float>(0);
-    for (int j = team.first; j < BATCH; j += team.stride) {
-        Pack<float, 2> d_x_2 = load_pack<2>(t.d_x + j * TOKENS * X_COLUMNS + i);
-        for (int v = 0; v < 2; v++)
-            d_x[v] += d_x_2[v];
-    }
-    d_x = team_sum(team, d_x);
+        // d_x[i, j] = sum over k of d_x[k, i, j]
+        auto d_x = fill_pack<2, float>(0);
+        for (int j = team.first; j < BATCH; j += team.stride) {
+            Pack<float, 2> d_x_2 = load_pack<2>(t.d_x + j * TOKENS * X_COLUMNS + i);
+            for (int v = 0; v < 2; v++)
+                d_x[v] += d_x_2[v];
+        }
+        d_x = team_sum(team, d_x);
 
-    // x[i, j] = x[i, j] - 0.1 * d_x[i, j]
-    if (leads(team)) {
-        Pack<float, 2> x = load_pack<2>(t.x + i);
-        Pack<float, 2> x_sub;
-        for (int v = 0; v < 2; v++)
-            x_sub[v] = x[v] - 0.1f * d_x[v];
-        store_pack(t.x + i, x_sub);
+        // x[i, j] = x[i, j] - 0.1 * d_x[i, j]
+        if (leads(team)) {
+            Pack<float, 2> x = load_pack<2>(t.x + i);
+            Pack<float, 2> x_sub;
+            for (int v = 0; v < 2; v++)
+                x_sub[v] = x[v] - 0.1f * d_x[v];
+            store_pack(t.x + i, x_sub);
+        }
     }
-}
+};
 
 // gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
-constexpr int to_d_table_2_tiles = divide_up(SCORES_COLUMNS * X_COLUMNS, Column<4, 16>::rows);
-constexpr int to_d_table_2_shared_bytes = team_shared<Column<4, 16>>(0);
-static __device__ void to_d_table_2(const Tensors &t, int tile, char *shared, Gate &gate) {
-    Column<4, 16> team(shared);
-    int i = tile * Column<4, 16>::rows + team.row;
-    gate();
+struct to_d_table_2 {
+    static constexpr int tiles = divide_up(SCORES_COLUMNS * X_COLUMNS, Column<4, 16>::rows);
+    static constexpr int shared_bytes = team_shared<Column<4, 16>>(0);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        Column<4, 16> team(shared);
+        int i = tile * Column<4, 16>::rows + team.row;
+        gate();
 
-    // to_d_table_2_sum[i, j] = sum over k of to_d_table_matmul[k, i, j]
-    auto d_scores_pre_sum = fill_pack<4, float>(0);
-    for (int j = team.first; j < 16; j += team.stride) {
-        Pack<float, 4> d_scores_pre_matmul = load_pack<4>(t.to_d_table_matmul + j * SCORES_COLUMNS * X_COLUMNS + i);
-        for (int v = 0; v < 4; v++)
-            d_scores_pre_sum[v] += d_scores_pre_matmul[v];
+        // to_d_table_2_sum[i, j] = sum over k of to_d_table_matmul[k, i, j]
+        auto d_scores_pre_sum = fill_pack<4, float>(0);
+        for (int j = team.first; j < 16; j += team.stride) {
+            Pack<float, 4> d_scores_pre_matmul = load_pack<4>(t.to_d_table_matmul + j * SCORES_COLUMNS * X_COLUMNS + i);
+            for (int v = 0; v < 4; v++)
+                d_scores_pre_sum[v] += d_scores_pre_matmul[v];
+        }
+        d_scores_pre_sum = team_sum(team, d_scores_pre_sum);
+        if (leads(team))
+            store_pack(t.to_d_table_2_sum + i, d_scores_pre_sum);
     }
-    d_scores_pre_sum = team_sum(team, d_scores_pre_sum);
-    if (leads(team))
-        store_pack(t.to_d_table_2_sum + i, d_scores_pre_sum);
-}
+};
 
 // gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11
 //     gather_grad[i] = sum over k with tokens[k] = i of d_x[k]
-// shape: type of numbers, indices, rows of the table, numbers in a row
-using gather_grad_2_shape = GatherGrad<float, BATCH * TOKENS, SCORES_COLUMNS, X_COLUMNS>;
-constexpr int gather_grad_2_tiles = gather_grad_tiles<gather_grad_2_shape>();
-constexpr int gather_grad_2_shared_bytes = gather_grad_shared<gather_grad_2_shape>();
-static __device__ void gather_grad_2(const Tensors &t, int tile, char *shared, Gate &gate) {
-    gate();
-    gather_grad<gather_grad_2_shape>(t.tokens, t.d_x, t.gather_grad_2, tile, shared);
-}
+struct gather_grad_kernel {
+    // shape: type of numbers, indices, rows of the table, numbers in a row
+    using Shape = GatherGrad<float, BATCH * TOKENS, SCORES_COLUMNS, X_COLUMNS>;
+    static constexpr int tiles = gather_grad_tiles<Shape>();
+    static constexpr int shared_bytes = gather_grad_shared<Shape>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        gate();
+        gather_grad<Shape>(t.tokens, t.d_x, t.gather_grad_2, tile, shared);
+    }
+};
 
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
 static __constant__ unsigned report_loss_places[2][1] = {
     {16481}, // report_loss
     {97},    // eval_report_loss
 };
-struct report_loss_tensors {
-    float *loss_part;
-    __device__ report_loss_tensors(const Tensors &t, int row) {
-        begin_at(report_loss_places[row], loss_part);
+struct report_loss {
+    struct Own {
+        float *loss_part;
+        __device__ Own(const Tensors &t, int row) {
+            begin_at(report_loss_places[row], loss_part);
+        }
+    };
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Own &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
+
+        // loss = sum over i of loss_part[i]
+        float loss_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            loss_part_sum += t.loss_part[j];
+        loss_part_sum = team_sum(team, loss_part_sum);
+        if (leads(team))
+            batch.reports[REPORT_LOSS] = loss_part_sum;
     }
 };
-constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_loss(const report_loss_tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
-
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
 
 // gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11
 // optimizer = sgd(0.1)                                                                          embedding.mt:17
 //     d_table[i, j] = to_d_table_2_sum[i, j] + gather_grad[i, j]
 //     table[i, j] = table[i, j] - 0.1 * d_table[i, j]
-constexpr int update_table_tiles = divide_up(SCORES_COLUMNS * X_COLUMNS, Thread::rows);
-static __device__ void update_table(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= SCORES_COLUMNS * X_COLUMNS)
-        return;
-    t.table[i] -= 0.1f * (t.to_d_table_2_sum[i] + t.gather_grad_2[i]);
-}
+struct update_table {
+    static constexpr int tiles = divide_up(SCORES_COLUMNS * X_COLUMNS, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= SCORES_COLUMNS * X_COLUMNS)
+            return;
+        t.table[i] -= 0.1f * (t.to_d_table_2_sum[i] + t.gather_grad_2[i]);
+    }
+};
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-using train_1_launch = Phase<Tensors, x, x_tiles, 0>;
-using train_1_beside_1_launch = Beside<Tensors, tokens, tokens_tiles, 0>;
-using train_2_launch = Phase<scores_tensors, scores, scores_tiles, scores_shared_bytes>;
-using train_3_launch = Phase<Tensors, d_scores, d_scores_tiles, d_scores_shared_bytes>;
+using train_4 = Phase<d_x, to_d_table, At<loss_part, 0, 0>>;
+using train_5 = Phase<update_x, to_d_table_2, gather_grad_kernel, At<report_loss, 0, 0>>;
 
-// phase 4 of 6: 480 tiles
-static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < d_x_tiles)
-        return d_x(t, tile, shared, gate);
-    tile -= d_x_tiles;
-    if (tile < to_d_table_tiles)
-        return to_d_table(t, tile, shared, gate);
-    tile -= to_d_table_tiles;
-    loss_part(loss_part_tensors(t, 0), batch, tile, shared, gate);
-}
-constexpr int train_4_tiles = d_x_tiles + to_d_table_tiles + loss_part_tiles;
-constexpr int train_4_shared_bytes = std::max({d_x_shared_bytes, to_d_table_shared_bytes, loss_part_shared_bytes});
-using train_4_launch = Phase<Tensors, train_4, train_4_tiles, train_4_shared_bytes>;
-
-// phase 5 of 6
-static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < update_x_tiles)
-        return update_x(t, tile, shared, gate);
-    tile -= update_x_tiles;
-    if (tile < to_d_table_2_tiles)
-        return to_d_table_2(t, tile, shared, gate);
-    tile -= to_d_table_2_tiles;
-    if (tile < gather_grad_2_tiles)
-        return gather_grad_2(t, tile, shared, gate);
-    tile -= gather_grad_2_tiles;
-    report_loss(report_loss_tensors(t, 0), batch, shared, gate);
-}
-constexpr int train_5_tiles = update_x_tiles + to_d_table_2_tiles + gather_grad_2_tiles + report_loss_tiles;
-constexpr int train_5_shared_bytes =
-    std::max({update_x_shared_bytes, to_d_table_2_shared_bytes, gather_grad_2_shared_bytes, report_loss_shared_bytes});
-using train_5_launch = Phase<Tensors, train_5, train_5_tiles, train_5_shared_bytes>;
-
-using train_6_launch = Phase<Tensors, update_table, update_table_tiles, 0>;
-
-using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_1_beside_1_launch, train_2_launch, train_3_launch,
-                   train_4_launch, train_5_launch, train_6_launch>;
+using Train = Step<Tensors, BATCH, REPORTS, Phase<x>, Beside<tokens>, Phase<scores>, Phase<d_scores>, train_4, train_5,
+                   Phase<update_table>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -408,18 +401,18 @@ static Replayed<Train> schedule;
 
 // row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
 static const Part parts[] = {
-    {0, 0, x_tiles},             // train_1
-    {1, 1, tokens_tiles},        // train_1_beside_1
-    {2, 2, scores_tiles},        // train_2
-    {3, 3, d_scores_tiles},      // train_3
-    {4, 4, d_x_tiles},           // train_4
-    {5, 4, to_d_table_tiles},    // train_4
-    {6, 4, loss_part_tiles},     // train_4
-    {7, 5, update_x_tiles},      // train_5
-    {8, 5, to_d_table_2_tiles},  // train_5
-    {9, 5, gather_grad_2_tiles}, // train_5
-    {10, 5, report_loss_tiles},  // train_5
-    {11, 6, update_table_tiles}, // train_6
+    {0, 0, x::tiles},                  // train_1
+    {1, 1, tokens::tiles},             // train_1_beside_1
+    {2, 2, scores::tiles},             // train_2
+    {3, 3, d_scores::tiles},           // train_3
+    {4, 4, d_x::tiles},                // train_4
+    {5, 4, to_d_table::tiles},         // train_4
+    {6, 4, loss_part::tiles},          // train_4
+    {7, 5, update_x::tiles},           // train_5
+    {8, 5, to_d_table_2::tiles},       // train_5
+    {9, 5, gather_grad_kernel::tiles}, // train_5
+    {10, 5, report_loss::tiles},       // train_5
+    {11, 6, update_table::tiles},      // train_6
 };
 static Repeated<Train> repeated;
 
@@ -459,79 +452,71 @@ static void release() {
 //     tokens[i, j] = window[i, j]
 //     x[i, j, k] = table[tokens[i, j], k] + x[j, k]
 //     eval_x_relu[i, j, k] = relu(x[i, j, k])
-constexpr int eval_x_tiles = divide_up(BATCH * TOKENS * X_COLUMNS, (2 * Thread::rows));
-static __device__ void eval_x(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
-    int i = 2 * (tile * THREADS + threadIdx.x);
-    gate();
-    if (i >= BATCH * TOKENS * X_COLUMNS)
-        return;
-    int tokens = t.window[row(batch, i / X_COLUMNS / TOKENS) * t.window_stride + i / X_COLUMNS % TOKENS];
-    Pack<float, 2> table = load_pack<2>(t.table + tokens * X_COLUMNS + i % X_COLUMNS);
-    Pack<float, 2> x = load_pack<2>(t.x + i % (TOKENS * X_COLUMNS));
-    Pack<float, 2> x_relu;
-    for (int v = 0; v < 2; v++)
-        x_relu[v] = relu(table[v] + x[v]);
-    store_pack(t.eval_x_relu + i, x_relu);
-}
+struct eval_x {
+    static constexpr int tiles = divide_up(BATCH * TOKENS * X_COLUMNS, (2 * Thread::rows));
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
+        int i = 2 * (tile * THREADS + threadIdx.x);
+        gate();
+        if (i >= BATCH * TOKENS * X_COLUMNS)
+            return;
+        int tokens = t.window[row(batch, i / X_COLUMNS / TOKENS) * t.window_stride + i / X_COLUMNS % TOKENS];
+        Pack<float, 2> table = load_pack<2>(t.table + tokens * X_COLUMNS + i % X_COLUMNS);
+        Pack<float, 2> x = load_pack<2>(t.x + i % (TOKENS * X_COLUMNS));
+        Pack<float, 2> x_relu;
+        for (int v = 0; v < 2; v++)
+            x_relu[v] = relu(table[v] + x[v]);
+        store_pack(t.eval_x_relu + i, x_relu);
+    }
+};
 
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
-constexpr int eval_prediction_tiles = divide_up(BATCH * TOKENS, Warp::rows);
-constexpr int eval_prediction_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int window = t.window[row(batch, i / TOKENS) * t.window_stride + i % TOKENS + 1];
-    gate();
-    if (i >= BATCH * TOKENS)
-        return;
+struct eval_prediction {
+    static constexpr int tiles = divide_up(BATCH * TOKENS, Warp::rows);
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int window = t.window[row(batch, i / TOKENS) * t.window_stride + i % TOKENS + 1];
+        gate();
+        if (i >= BATCH * TOKENS)
+            return;
 
-    // scores[i, j, k] = eval_scores_matmul[i * TOKENS + j, k]
-    // scores_max[i, j] = max over k of scores[i, j, k]
-    float scores_max = -INFINITY;
-    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
-        scores_max = fmax(scores_max, t.eval_scores_matmul[i * SCORES_COLUMNS + j]);
-    scores_max = team_max(team, scores_max);
+        // scores[i, j, k] = eval_scores_matmul[i * TOKENS + j, k]
+        // scores_max[i, j] = max over k of scores[i, j, k]
+        float scores_max = -INFINITY;
+        for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
+            scores_max = fmax(scores_max, t.eval_scores_matmul[i * SCORES_COLUMNS + j]);
+        scores_max = team_max(team, scores_max);
 
-    // scores_sum[i, j] = sum over k of exp(scores[i, j, k] - scores_max[i, j])
-    // target[i, j] = window[i, j + 1]
-    // target_score[i, j] = sum over k of (target[i, j] == k ? scores[i, j, k] - scores_max[i, j] : 0)
-    float scores_sum = 0;
-    float target_score = 0;
-    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
-        float scores_sub = t.eval_scores_matmul[i * SCORES_COLUMNS + j] - scores_max;
-        scores_sum += exp(scores_sub);
-        target_score += window == j ? scores_sub : 0.0f;
+        // scores_sum[i, j] = sum over k of exp(scores[i, j, k] - scores_max[i, j])
+        // target[i, j] = window[i, j + 1]
+        // target_score[i, j] = sum over k of (target[i, j] == k ? scores[i, j, k] - scores_max[i, j] : 0)
+        float scores_sum = 0;
+        float target_score = 0;
+        for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
+            float scores_sub = t.eval_scores_matmul[i * SCORES_COLUMNS + j] - scores_max;
+            scores_sum += exp(scores_sub);
+            target_score += window == j ? scores_sub : 0.0f;
+        }
+        scores_sum = team_sum(team, scores_sum);
+        target_score = team_sum(team, target_score);
+
+        // eval_prediction_sub[i, j] = log(scores_sum[i, j]) - target_score[i, j]
+        if (leads(team))
+            t.eval_prediction_sub[i] = log(scores_sum) - target_score;
+
+        // prediction[i, j, k] = exp(scores[i, j, k] - scores_max[i, j]) * (1 / scores_sum[i, j])
+        for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
+            t.eval_prediction[i * SCORES_COLUMNS + j] =
+                exp(t.eval_scores_matmul[i * SCORES_COLUMNS + j] - scores_max) * (1.0f / scores_sum);
     }
-    scores_sum = team_sum(team, scores_sum);
-    target_score = team_sum(team, target_score);
+};
 
-    // eval_prediction_sub[i, j] = log(scores_sum[i, j]) - target_score[i, j]
-    if (leads(team))
-        t.eval_prediction_sub[i] = log(scores_sum) - target_score;
-
-    // prediction[i, j, k] = exp(scores[i, j, k] - scores_max[i, j]) * (1 / scores_sum[i, j])
-    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
-        t.eval_prediction[i * SCORES_COLUMNS + j] =
-            exp(t.eval_scores_matmul[i * SCORES_COLUMNS + j] - scores_max) * (1.0f / scores_sum);
-}
-
-using eval_1_launch = Phase<Tensors, eval_x, eval_x_tiles, 0>;
-using eval_3_launch = Phase<Tensors, eval_prediction, eval_prediction_tiles, eval_prediction_shared_bytes>;
-
-// phase 4 of 5: 32 tiles
-static __device__ void eval_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    loss_part(loss_part_tensors(t, 1), batch, tile, shared, gate);
-}
-using eval_4_launch = Phase<Tensors, eval_4, loss_part_tiles, loss_part_shared_bytes>;
-
-// phase 5 of 5: 1 tile
-static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    report_loss(report_loss_tensors(t, 1), batch, shared, gate);
-}
-using eval_5_launch = Phase<Tensors, eval_5, report_loss_tiles, report_loss_shared_bytes>;
+using eval_4 = Phase<At<loss_part, 1, 0>>;
+using eval_5 = Phase<At<report_loss, 1, 0>>;
 
 using Eval =
-    Step<Tensors, BATCH, REPORTS, eval_1_launch, Again<train_2_launch, 1>, eval_3_launch, eval_4_launch, eval_5_launch>;
+    Step<Tensors, BATCH, REPORTS, Phase<eval_x>, Again<Phase<scores>, 1>, Phase<eval_prediction>, eval_4, eval_5>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -540,88 +525,93 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 // ---- decoding: the scores of the token after a position -----------------------------------------------------
 
 // scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
-constexpr int decode_scores_tiles = divide_up(SCORES_COLUMNS, Warp::rows);
-constexpr int decode_scores_shared_bytes = team_shared<Warp>(0);
-static __device__ void decode_scores(const Tensors &t, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    gate();
-    if (i >= SCORES_COLUMNS)
-        return;
+struct decode_scores {
+    static constexpr int tiles = divide_up(SCORES_COLUMNS, Warp::rows);
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        gate();
+        if (i >= SCORES_COLUMNS)
+            return;
 
-    // scores[0, 0, k] = sum over l of decode_x_relu[0, 0, l] * table[k, l]
-    float scores = 0;
-    for (int j = team.first; j < team.first + X_COLUMNS; j += team.stride)
-        scores += t.decode_x_relu[j] * t.table[i * X_COLUMNS + j];
-    scores = team_sum(team, scores);
-    if (leads(team))
-        t.decode_scores[i] = scores;
-}
+        // scores[0, 0, k] = sum over l of decode_x_relu[0, 0, l] * table[k, l]
+        float scores = 0;
+        for (int j = team.first; j < team.first + X_COLUMNS; j += team.stride)
+            scores += t.decode_x_relu[j] * t.table[i * X_COLUMNS + j];
+        scores = team_sum(team, scores);
+        if (leads(team))
+            t.decode_scores[i] = scores;
+    }
+};
 
 // x = gather(table, tokens) + weight([32, 64])                                                  embedding.mt:11
 // scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
 //     tokens[0, 0] = token
 //     x[0, 0, k] = table[tokens[0, 0], k] + x[position, k]
 //     decode_x_relu[0, 0, k] = relu(x[0, 0, k])
-constexpr int decode_x_tiles = divide_up(X_COLUMNS, Thread::rows);
-static __device__ void decode_x(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= X_COLUMNS)
-        return;
-    float x = t.table[token(batch) * X_COLUMNS + i] + t.x[position(batch) * X_COLUMNS + i];
-    t.decode_x_relu[i] = relu(x);
-}
+struct decode_x {
+    static constexpr int tiles = divide_up(X_COLUMNS, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= X_COLUMNS)
+            return;
+        float x = t.table[token(batch) * X_COLUMNS + i] + t.x[position(batch) * X_COLUMNS + i];
+        t.decode_x_relu[i] = relu(x);
+    }
+};
 
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
-constexpr int decode_output_prediction_tiles = 1;
-constexpr int decode_output_prediction_shared_bytes = team_shared<Warp>(0);
-static __device__ void decode_output_prediction(const Tensors &t, const Batch &, int, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct decode_output_prediction {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // scores_max[0, 0] = max over k of scores[0, 0, k]
-    float scores_max = -INFINITY;
-    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
-        scores_max = fmax(scores_max, t.decode_scores[j]);
-    scores_max = team_max(team, scores_max);
+        // scores_max[0, 0] = max over k of scores[0, 0, k]
+        float scores_max = -INFINITY;
+        for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
+            scores_max = fmax(scores_max, t.decode_scores[j]);
+        scores_max = team_max(team, scores_max);
 
-    // scores_sum[0, 0] = sum over k of exp(scores[0, 0, k] - scores_max[0, 0])
-    float scores_sum = 0;
-    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
-        scores_sum += exp(t.decode_scores[j] - scores_max);
-    scores_sum = team_sum(team, scores_sum);
+        // scores_sum[0, 0] = sum over k of exp(scores[0, 0, k] - scores_max[0, 0])
+        float scores_sum = 0;
+        for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
+            scores_sum += exp(t.decode_scores[j] - scores_max);
+        scores_sum = team_sum(team, scores_sum);
 
-    // prediction[0, 0, k] = exp(scores[0, 0, k] - scores_max[0, 0]) * (1 / scores_sum[0, 0])
-    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
-        t.decode_prediction[j] = exp(t.decode_scores[j] - scores_max) * (1.0f / scores_sum);
-}
+        // prediction[0, 0, k] = exp(scores[0, 0, k] - scores_max[0, 0]) * (1 / scores_sum[0, 0])
+        for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
+            t.decode_prediction[j] = exp(t.decode_scores[j] - scores_max) * (1.0f / scores_sum);
+    }
+};
 
 // phase 1 of 2: 9 tiles
-constexpr int decode_1_shared = decode_scores_shared_bytes;
-constexpr int decode_1_weights = with_row<char>(with_row<float>(decode_1_shared, 64), 0);
-constexpr int decode_1_bytes = decode_1_weights;
-static __device__ void decode_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    float *row = (float *)(shared + with_row<float>(decode_1_shared, 0)); // decode_x_relu
-    auto compute_row = [&] {
+struct decode_1 {
+    static constexpr int tiles = decode_scores::tiles;
+    static constexpr int kernel_bytes = decode_scores::shared_bytes;
+    static constexpr int weights_at = with_row<char>(with_row<float>(kernel_bytes, 64), 0);
+    static constexpr int shared_bytes = weights_at;
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        float *row = (float *)(shared + with_row<float>(kernel_bytes, 0)); // decode_x_relu
+        auto compute_row = [&] {
+            Tensors own = t;
+            own.decode_x_relu = row;
+            decode_x::run(own, batch, 0, shared, gate);
+            __syncthreads();
+        };
         Tensors own = t;
         own.decode_x_relu = row;
-        decode_x(own, batch, 0, gate);
-        __syncthreads();
-    };
-    Tensors own = t;
-    own.decode_x_relu = row;
-    compute_row();
-    decode_scores(own, tile, shared, gate);
-}
-using decode_1_launch = Phase<Tensors, decode_1, decode_scores_tiles, decode_1_bytes>;
+        compute_row();
+        decode_scores::run(own, batch, tile, shared, gate);
+    }
+};
 
-using decode_2_launch =
-    Phase<Tensors, decode_output_prediction, decode_output_prediction_tiles, decode_output_prediction_shared_bytes>;
-
-using Decode = Step<Tensors, BATCH, REPORTS, decode_1_launch, decode_2_launch>;
+using Decode = Step<Tensors, BATCH, REPORTS, Phase<decode_1>, Phase<decode_output_prediction>>;
 
 static const char *decode(const MtcRun *run) {
     return token_graphs.decode<Decode>(run);
@@ -630,6 +620,8 @@ static const char *decode(const MtcRun *run) {
 static const char *draw_tokens(const MtcRun *run, const MtcDrawing *drawing, int64_t count) {
     return token_graphs.draw<Decode>(run, drawing, count);
 }
+
+} // namespace
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 

@@ -10,11 +10,11 @@
 // group them; the step; evaluation; tables for the runtime; main.
 //
 // How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
-// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
-// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
-// has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
-// a single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the
-// phases, and in a phase over the tiles (cuda/schedule.cuh).
+// kernel's run(). Phases run one after the other; the tiles of a phase, of all its kernels, may run at the same
+// time, in any order. A tile may start while the phase before is still running; gate() returns when that has
+// ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of a
+// single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the phases,
+// and in a phase over the tiles (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -40,6 +40,8 @@ enum {
     SCORES = 10
 };
 enum { REPORT_LOSS, REPORTS };
+
+namespace { // of this file alone: a kernel may be called like a function of others, or of another program
 
 // ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
@@ -82,27 +84,28 @@ struct Tensors {
     float *watch_sum_weight = (float *)(arena + 3751680);      // [H_CHANNELS, 3, 3, H_CHANNELS]
 };
 
-// Layers that are alike share their functions, which are given the tensors of one place:
-// watch_show_watch_places has a row for each, where its tensors begin, in units of 256 bytes.
+// Layers that are alike share their kernels, which are given the tensors of one place, Own:
+// watch_show_watch_places has a row for each, where its tensors begin, in units of 256 bytes. A launch takes
+// row 0, made again row 1, 2 ...; At<kernel, 3, 2, 4> takes rows 3 to 6, made again 5 to 8 (cuda/phase.cuh).
 
 // ---- training step ------------------------------------------------------------------------------------------
 
 // loss = cross_entropy(scores, label)                                                            integers.mt:16
 //     loss = 0
-constexpr int report_loss_tiles = 1;
-static __device__ void report_loss(const Tensors &, const Batch &batch, int tile, char *, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= 1)
-        return;
-    batch.reports[REPORT_LOSS] = (float)0.0f;
-}
+struct report_loss {
+    static constexpr int tiles = 1;
+    static __device__ void run(const Tensors &, const Batch &batch, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= 1)
+            return;
+        batch.reports[REPORT_LOSS] = (float)0.0f;
+    }
+};
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-using train_1_launch = Phase<Tensors, report_loss, report_loss_tiles, 0, 0>;
-
-using Train = Step<Tensors, BATCH, REPORTS, train_1_launch>;
+using Train = Step<Tensors, BATCH, REPORTS, Phase<report_loss>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -111,7 +114,7 @@ static Persistent<Train, Form::solo> schedule;
 
 // row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
 static const Part parts[] = {
-    {0, 0, report_loss_tiles}, // train_1
+    {0, 0, report_loss::tiles}, // train_1
 };
 static Repeated<Train> repeated;
 
@@ -145,210 +148,216 @@ static void release() {
 
 // h = relu(conv2d(image, 64, 1, bias = false))                                                   integers.mt:10
 //     eval_to_h_to_i8[i, j, k, l] = to_i8(image[i, l, j, k] * (1 / h.weight.input_scale))
-constexpr int eval_to_h_tiles = divide_up(BATCH * IMAGE_ROWS * IMAGE_COLUMNS * IMAGE_CHANNELS, Thread::rows);
-static __device__ void eval_to_h(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= BATCH * IMAGE_ROWS * IMAGE_COLUMNS * IMAGE_CHANNELS)
-        return;
-    float image_mul =
-        t.image[row(batch, i / (IMAGE_ROWS * IMAGE_COLUMNS * IMAGE_CHANNELS)) * IMAGE_CHANNELS * IMAGE_ROWS *
-                    IMAGE_COLUMNS +
-                i % IMAGE_CHANNELS * IMAGE_ROWS * IMAGE_COLUMNS + i / IMAGE_CHANNELS % (IMAGE_ROWS * IMAGE_COLUMNS)] *
-        (1.0f / t.h_weight_input_scale[0]);
-    t.eval_to_h_to_i8[i] = to_i8(image_mul);
-}
+struct eval_to_h {
+    static constexpr int tiles = divide_up(BATCH * IMAGE_ROWS * IMAGE_COLUMNS * IMAGE_CHANNELS, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= BATCH * IMAGE_ROWS * IMAGE_COLUMNS * IMAGE_CHANNELS)
+            return;
+        float image_mul = t.image[row(batch, i / (IMAGE_ROWS * IMAGE_COLUMNS * IMAGE_CHANNELS)) * IMAGE_CHANNELS *
+                                      IMAGE_ROWS * IMAGE_COLUMNS +
+                                  i % IMAGE_CHANNELS * IMAGE_ROWS * IMAGE_COLUMNS +
+                                  i / IMAGE_CHANNELS % (IMAGE_ROWS * IMAGE_COLUMNS)] *
+                          (1.0f / t.h_weight_input_scale[0]);
+        t.eval_to_h_to_i8[i] = to_i8(image_mul);
+    }
+};
 
 // h = relu(conv2d(image, 64, 1, bias = false))                                                   integers.mt:10
 // sum = relu(conv2d(h, 64, 3, padding = 1, bias = false) + h)                                    integers.mt:11
 //     h[i, j, k, l] = relu((sum over m of eval_to_h_to_i8[i, j, k, m] * h.weight[l, 0, 0, m]) *
 //         (h.weight.scale[l] * h.weight.input_scale))
 //     eval_h_to_i8[i, j, k, l] = to_i8(h[i, j, k, l] * (1 / sum.weight.input_scale))
-// 64 tiles of 64 x 64 outputs, 16 x 32 a warp; int8 on tensor cores, panels copied ahead to shared memory
-// (cuda/tensor.cuh)
-using eval_h_product = Product<BATCH * IMAGE_ROWS * IMAGE_COLUMNS, H_CHANNELS, IMAGE_CHANNELS>;
-using eval_h_tile = TensorTile<64, 64, 128, 4, 2, 4, Integer>;
-constexpr int eval_h_tiles = product_tiles<eval_h_product, eval_h_tile>();
-constexpr int eval_h_shared_bytes = product_shared<eval_h_product, eval_h_tile>();
-static __device__ void eval_h(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    auto left = matrix<IMAGE_CHANNELS>(t.eval_to_h_to_i8);
-    auto right = transposed(matrix<IMAGE_CHANNELS>(t.h_weight));
-    struct OfColumn {
-        Pack<float, 8> h_weight_scale;
-        float h_weight_input_scale;
-        float sum_weight_input_scale;
-    };
-    auto columns = [&](int j) {
-        return OfColumn{load_pack<8>(t.h_weight_scale + j), t.h_weight_input_scale[0], t.sum_weight_input_scale[0]};
-    };
-    auto out = [&](int i, int j, const Pack<float, 8> &sum, const OfColumn &column) {
-        Pack<signed char, 8> h_to_i8;
-        Pack<float, 8> h;
-        for (int v = 0; v < 8; v++) {
-            float h_to_float =
-                round_bf16(relu((float)sum[v] * (column.h_weight_scale[v] * column.h_weight_input_scale)));
-            h_to_i8[v] = to_i8(h_to_float * (1.0f / column.sum_weight_input_scale));
-            h[v] = h_to_float;
-        }
-        store_pack(t.eval_h_to_i8 + i * H_CHANNELS + j, h_to_i8);
-        store_pack(t.eval_h + i * H_CHANNELS + j, to_bf16(h));
-    };
-    auto results = vectorized<8>(of_columns(columns, out));
-    matmul<eval_h_product, eval_h_tile>(tile, left, right, shared, gate, results);
-}
+struct eval_h {
+    // 64 tiles of 64 x 64 outputs, 16 x 32 a warp; int8 on tensor cores, panels copied ahead to shared memory
+    // (cuda/tensor.cuh)
+    using Shape = Product<BATCH * IMAGE_ROWS * IMAGE_COLUMNS, H_CHANNELS, IMAGE_CHANNELS>;
+    using Cut = TensorTile<64, 64, 128, 4, 2, 4, Integer>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        auto left = matrix<IMAGE_CHANNELS>(t.eval_to_h_to_i8);
+        auto right = transposed(matrix<IMAGE_CHANNELS>(t.h_weight));
+        struct OfColumn {
+            Pack<float, 8> h_weight_scale;
+            float h_weight_input_scale;
+            float sum_weight_input_scale;
+        };
+        auto columns = [&](int j) {
+            return OfColumn{load_pack<8>(t.h_weight_scale + j), t.h_weight_input_scale[0], t.sum_weight_input_scale[0]};
+        };
+        auto out = [&](int i, int j, const Pack<float, 8> &sum, const OfColumn &column) {
+            Pack<signed char, 8> h_to_i8;
+            Pack<float, 8> h;
+            for (int v = 0; v < 8; v++) {
+                float h_to_float =
+                    round_bf16(relu((float)sum[v] * (column.h_weight_scale[v] * column.h_weight_input_scale)));
+                h_to_i8[v] = to_i8(h_to_float * (1.0f / column.sum_weight_input_scale));
+                h[v] = h_to_float;
+            }
+            store_pack(t.eval_h_to_i8 + i * H_CHANNELS + j, h_to_i8);
+            store_pack(t.eval_h + i * H_CHANNELS + j, to_bf16(h));
+        };
+        auto results = vectorized<8>(of_columns(columns, out));
+        matmul<Shape, Cut>(tile, left, right, shared, gate, results);
+    }
+};
 
 // sum = relu(conv2d(h, 64, 3, padding = 1, bias = false) + h)                                    integers.mt:11
 //     sum[i, j, k, l] = relu((sum over m, n, o of ... * ...) * (sum.weight.scale[l] * sum.weight.input_scale) +
 //         h[i, j, k, l])
-// 64 tiles of 64 x 64 outputs, 16 x 32 a warp; int8 on tensor cores, panels copied ahead to shared memory
-// (cuda/tensor.cuh); windows are read straight from the image (cuda/window.cuh)
-using eval_sum_product = Product<BATCH * IMAGE_ROWS * IMAGE_COLUMNS, H_CHANNELS, 3 * 3 * H_CHANNELS>;
-using eval_sum_tile = TensorTile<64, 64, 128, 4, 2, 4, Integer>;
-constexpr int eval_sum_tiles = product_tiles<eval_sum_product, eval_sum_tile>();
-constexpr int eval_sum_shared_bytes = product_shared<eval_sum_product, eval_sum_tile>();
-static __device__ void eval_sum(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    // outputs, taps, stride, dilation, pad, spread
-    using Rows = Axis<IMAGE_ROWS, 3, 1, 1, 1, 1>;
-    using Columns = Axis<IMAGE_COLUMNS, 3, 1, 1, 1, 1>;
-    auto left = window<IMAGE_ROWS, IMAGE_COLUMNS, H_CHANNELS, Rows, Columns>(t.eval_h_to_i8);
-    auto right = transposed(matrix<3 * 3 * H_CHANNELS>(t.sum_weight));
-    // read behind the gate, not early: the phase before writes h
-    struct OfColumn {
-        Pack<float, 8> sum_weight_scale;
-        float sum_weight_input_scale;
-    };
-    auto columns = [&](int j) { return OfColumn{load_pack<8>(t.sum_weight_scale + j), t.sum_weight_input_scale[0]}; };
-    struct Ahead {
-        Pack<bfloat16, 8> h;
-    };
-    auto read = [&](int i, int j) { return Ahead{load_pack<8>(t.eval_h + i * H_CHANNELS + j)}; };
-    auto out = [&](int i, int j, const Pack<float, 8> &sum, const Ahead &ahead, const OfColumn &column) {
-        Pack<float, 8> sum_2;
-        for (int v = 0; v < 8; v++) {
-            float h_add =
-                (float)sum[v] * (column.sum_weight_scale[v] * column.sum_weight_input_scale) + to_float(ahead.h[v]);
-            sum_2[v] = relu(h_add);
-        }
-        store_pack(t.eval_sum + i * H_CHANNELS + j, to_bf16(sum_2));
-    };
-    auto results = vectorized<8>(of_columns(columns, preloaded(read, out)));
-    matmul<eval_sum_product, eval_sum_tile>(tile, left, right, shared, gate, results);
-}
+struct eval_sum {
+    // 64 tiles of 64 x 64 outputs, 16 x 32 a warp; int8 on tensor cores, panels copied ahead to shared memory
+    // (cuda/tensor.cuh); windows are read straight from the image (cuda/window.cuh)
+    using Shape = Product<BATCH * IMAGE_ROWS * IMAGE_COLUMNS, H_CHANNELS, 3 * 3 * H_CHANNELS>;
+    using Cut = TensorTile<64, 64, 128, 4, 2, 4, Integer>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        // outputs, taps, stride, dilation, pad, spread
+        using Rows = Axis<IMAGE_ROWS, 3, 1, 1, 1, 1>;
+        using Columns = Axis<IMAGE_COLUMNS, 3, 1, 1, 1, 1>;
+        auto left = window<IMAGE_ROWS, IMAGE_COLUMNS, H_CHANNELS, Rows, Columns>(t.eval_h_to_i8);
+        auto right = transposed(matrix<3 * 3 * H_CHANNELS>(t.sum_weight));
+        // read behind the gate, not early: the phase before writes h
+        struct OfColumn {
+            Pack<float, 8> sum_weight_scale;
+            float sum_weight_input_scale;
+        };
+        auto columns = [&](int j) {
+            return OfColumn{load_pack<8>(t.sum_weight_scale + j), t.sum_weight_input_scale[0]};
+        };
+        struct Ahead {
+            Pack<bfloat16, 8> h;
+        };
+        auto read = [&](int i, int j) { return Ahead{load_pack<8>(t.eval_h + i * H_CHANNELS + j)}; };
+        auto out = [&](int i, int j, const Pack<float, 8> &sum, const Ahead &ahead, const OfColumn &column) {
+            Pack<float, 8> sum_2;
+            for (int v = 0; v < 8; v++) {
+                float h_add =
+                    (float)sum[v] * (column.sum_weight_scale[v] * column.sum_weight_input_scale) + to_float(ahead.h[v]);
+                sum_2[v] = relu(h_add);
+            }
+            store_pack(t.eval_sum + i * H_CHANNELS + j, to_bf16(sum_2));
+        };
+        auto results = vectorized<8>(of_columns(columns, preloaded(read, out)));
+        matmul<Shape, Cut>(tile, left, right, shared, gate, results);
+    }
+};
 
 // scores = linear(flatten(sum), 10)                                                              integers.mt:12
 //     sum[i, j, k, l] = sum[i, k, l, j]
 //     eval_to_scores_to_i8[i, j] = to_i8(sum[i, j / (IMAGE_ROWS * IMAGE_COLUMNS), j / IMAGE_COLUMNS %
 //         IMAGE_ROWS, j % IMAGE_COLUMNS] * (1 / scores.weight.input_scale))
-constexpr int eval_to_scores_tiles = divide_up(BATCH * SCORES_WEIGHT_COLUMNS, Thread::rows);
-static __device__ void eval_to_scores(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= BATCH * SCORES_WEIGHT_COLUMNS)
-        return;
-    float sum_to_float = to_float(
-        t.eval_sum[i / (H_CHANNELS * IMAGE_ROWS * IMAGE_COLUMNS) * IMAGE_ROWS * IMAGE_COLUMNS * H_CHANNELS +
-                   i % (IMAGE_ROWS * IMAGE_COLUMNS) * H_CHANNELS + i / (IMAGE_ROWS * IMAGE_COLUMNS) % H_CHANNELS]);
-    t.eval_to_scores_to_i8[i] = to_i8(sum_to_float * (1.0f / t.scores_weight_input_scale[0]));
-}
+struct eval_to_scores {
+    static constexpr int tiles = divide_up(BATCH * SCORES_WEIGHT_COLUMNS, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= BATCH * SCORES_WEIGHT_COLUMNS)
+            return;
+        float sum_to_float = to_float(
+            t.eval_sum[i / (H_CHANNELS * IMAGE_ROWS * IMAGE_COLUMNS) * IMAGE_ROWS * IMAGE_COLUMNS * H_CHANNELS +
+                       i % (IMAGE_ROWS * IMAGE_COLUMNS) * H_CHANNELS + i / (IMAGE_ROWS * IMAGE_COLUMNS) % H_CHANNELS]);
+        t.eval_to_scores_to_i8[i] = to_i8(sum_to_float * (1.0f / t.scores_weight_input_scale[0]));
+    }
+};
 
 // scores = linear(flatten(sum), 10)                                                              integers.mt:12
 //     scores[i, j] = (sum over k of eval_to_scores_to_i8[i, k] * scores.weight[j, k]) *
 //         (scores.weight.scale[j] * scores.weight.input_scale) + scores.bias[j]
-// 1 tile of 64 x 64 outputs, 16 x 32 a warp; int8 on tensor cores, panels copied ahead to shared memory
-// (cuda/tensor.cuh)
-using eval_scores_product = Product<BATCH, SCORES, SCORES_WEIGHT_COLUMNS>;
-using eval_scores_tile = TensorTile<64, 64, 128, 4, 2, 4, Integer>;
-constexpr int eval_scores_tiles = product_tiles<eval_scores_product, eval_scores_tile>();
-constexpr int eval_scores_shared_bytes = product_shared<eval_scores_product, eval_scores_tile>();
-static __device__ void eval_scores(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    auto left = matrix<SCORES_WEIGHT_COLUMNS>(t.eval_to_scores_to_i8);
-    auto right = transposed(matrix<SCORES_WEIGHT_COLUMNS>(t.scores_weight));
-    struct OfColumn {
-        float scores_weight_scale;
-        float scores_weight_input_scale;
-        float scores_bias;
-    };
-    auto columns = [&](int j) {
-        return OfColumn{t.scores_weight_scale[j], t.scores_weight_input_scale[0], t.scores_bias[j]};
-    };
-    auto out = [&](int i, int j, float sum, const OfColumn &column) {
-        t.eval_scores[i * SCORES + j] =
-            to_bf16((float)sum * (column.scores_weight_scale * column.scores_weight_input_scale) + column.scores_bias);
-    };
-    matmul<eval_scores_product, eval_scores_tile>(tile, left, right, shared, gate, of_columns(columns, out));
-}
-
-// loss = cross_entropy(scores, label)                                                            integers.mt:16
-constexpr int eval_loss_part_to_prediction_tiles = divide_up(BATCH, Warp::rows);
-constexpr int eval_loss_part_to_prediction_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_loss_part_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared,
-                                                    Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    int label = t.label[example];
-    gate();
-    if (i >= BATCH)
-        return;
-
-    // scores_max[i] = max over j of scores[i, j]
-    float scores_max = -INFINITY;
-    for (int j = team.first; j < SCORES; j += team.stride)
-        scores_max = fmax(scores_max, to_float(t.eval_scores[i * SCORES + j]));
-    scores_max = team_max(team, scores_max);
-
-    // scores_sum[i] = sum over j of exp(scores[i, j] - scores_max[i])
-    // target_score[i] = sum over j of (label[i] == j ? scores[i, j] - scores_max[i] : 0)
-    float scores_sum = 0;
-    float target_score = 0;
-    for (int j = team.first; j < SCORES; j += team.stride) {
-        float scores_sub = to_float(t.eval_scores[i * SCORES + j]) - scores_max;
-        scores_sum += near_exp(scores_sub);
-        target_score += label == j ? scores_sub : 0.0f;
+struct eval_scores {
+    // 1 tile of 64 x 64 outputs, 16 x 32 a warp; int8 on tensor cores, panels copied ahead to shared memory
+    // (cuda/tensor.cuh)
+    using Shape = Product<BATCH, SCORES, SCORES_WEIGHT_COLUMNS>;
+    using Cut = TensorTile<64, 64, 128, 4, 2, 4, Integer>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        auto left = matrix<SCORES_WEIGHT_COLUMNS>(t.eval_to_scores_to_i8);
+        auto right = transposed(matrix<SCORES_WEIGHT_COLUMNS>(t.scores_weight));
+        struct OfColumn {
+            float scores_weight_scale;
+            float scores_weight_input_scale;
+            float scores_bias;
+        };
+        auto columns = [&](int j) {
+            return OfColumn{t.scores_weight_scale[j], t.scores_weight_input_scale[0], t.scores_bias[j]};
+        };
+        auto out = [&](int i, int j, float sum, const OfColumn &column) {
+            t.eval_scores[i * SCORES + j] = to_bf16(
+                (float)sum * (column.scores_weight_scale * column.scores_weight_input_scale) + column.scores_bias);
+        };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, of_columns(columns, out));
     }
-    scores_sum = team_sum(team, scores_sum);
-    target_score = team_sum(team, target_score);
-
-    // loss_part[i] = (log(scores_sum[i]) - target_score[i]) * share(i)
-    if (leads(team))
-        t.eval_loss_part[i] = (log(scores_sum) - target_score) * row_share;
-
-    // prediction[i, j] = exp(scores[i, j] - scores_max[i]) * (1 / scores_sum[i])
-    for (int j = team.first; j < SCORES; j += team.stride)
-        t.eval_prediction[i * SCORES + j] =
-            near_exp(to_float(t.eval_scores[i * SCORES + j]) - scores_max) * (1.0f / scores_sum);
-}
+};
 
 // loss = cross_entropy(scores, label)                                                            integers.mt:16
-constexpr int eval_report_loss_tiles = 1;
-constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct eval_loss_part_to_prediction {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        int label = t.label[example];
+        gate();
+        if (i >= BATCH)
+            return;
 
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.eval_loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
+        // scores_max[i] = max over j of scores[i, j]
+        float scores_max = -INFINITY;
+        for (int j = team.first; j < SCORES; j += team.stride)
+            scores_max = fmax(scores_max, to_float(t.eval_scores[i * SCORES + j]));
+        scores_max = team_max(team, scores_max);
 
-using eval_1_launch = Phase<Tensors, eval_to_h, eval_to_h_tiles, 0>;
-using eval_2_launch = Phase<Tensors, eval_h, eval_h_tiles, eval_h_shared_bytes>;
-using eval_3_launch = Phase<Tensors, eval_sum, eval_sum_tiles, eval_sum_shared_bytes>;
-using eval_4_launch = Phase<Tensors, eval_to_scores, eval_to_scores_tiles, 0>;
-using eval_5_launch = Phase<Tensors, eval_scores, eval_scores_tiles, eval_scores_shared_bytes>;
-using eval_6_launch = Phase<Tensors, eval_loss_part_to_prediction, eval_loss_part_to_prediction_tiles,
-                            eval_loss_part_to_prediction_shared_bytes>;
-using eval_7_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
+        // scores_sum[i] = sum over j of exp(scores[i, j] - scores_max[i])
+        // target_score[i] = sum over j of (label[i] == j ? scores[i, j] - scores_max[i] : 0)
+        float scores_sum = 0;
+        float target_score = 0;
+        for (int j = team.first; j < SCORES; j += team.stride) {
+            float scores_sub = to_float(t.eval_scores[i * SCORES + j]) - scores_max;
+            scores_sum += near_exp(scores_sub);
+            target_score += label == j ? scores_sub : 0.0f;
+        }
+        scores_sum = team_sum(team, scores_sum);
+        target_score = team_sum(team, target_score);
 
-using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch, eval_3_launch, eval_4_launch, eval_5_launch,
-                  eval_6_launch, eval_7_launch>;
+        // loss_part[i] = (log(scores_sum[i]) - target_score[i]) * share(i)
+        if (leads(team))
+            t.eval_loss_part[i] = (log(scores_sum) - target_score) * row_share;
+
+        // prediction[i, j] = exp(scores[i, j] - scores_max[i]) * (1 / scores_sum[i])
+        for (int j = team.first; j < SCORES; j += team.stride)
+            t.eval_prediction[i * SCORES + j] =
+                near_exp(to_float(t.eval_scores[i * SCORES + j]) - scores_max) * (1.0f / scores_sum);
+    }
+};
+
+// loss = cross_entropy(scores, label)                                                            integers.mt:16
+struct eval_report_loss {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
+
+        // loss = sum over i of loss_part[i]
+        float loss_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            loss_part_sum += t.eval_loss_part[j];
+        loss_part_sum = team_sum(team, loss_part_sum);
+        if (leads(team))
+            batch.reports[REPORT_LOSS] = loss_part_sum;
+    }
+};
+
+using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_to_h>, Phase<eval_h>, Phase<eval_sum>, Phase<eval_to_scores>,
+                  Phase<eval_scores>, Phase<eval_loss_part_to_prediction>, Phase<eval_report_loss>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -363,142 +372,141 @@ static __constant__ unsigned watch_show_watch_places[2][1] = {
     {12607}, // watch_show_watch
     {4415},  // watch_image_reshape
 };
-struct watch_show_watch_tensors {
-    const float *image;
-    float *watch_image_reshape;
-    __device__ watch_show_watch_tensors(const Tensors &t, int row) {
-        image = t.image;
-        begin_at(watch_show_watch_places[row], watch_image_reshape);
+struct watch_show_watch {
+    struct Own {
+        const float *image;
+        float *watch_image_reshape;
+        __device__ Own(const Tensors &t, int row) {
+            image = t.image;
+            begin_at(watch_show_watch_places[row], watch_image_reshape);
+        }
+    };
+    static constexpr int tiles = divide_up(BATCH * IMAGE_ROWS * IMAGE_COLUMNS * IMAGE_CHANNELS, Thread::rows);
+    static __device__ void run(const Own &t, const Batch &batch, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= BATCH * IMAGE_ROWS * IMAGE_COLUMNS * IMAGE_CHANNELS)
+            return;
+        t.watch_image_reshape[i] = t.image[row(batch, i / (IMAGE_ROWS * IMAGE_COLUMNS * IMAGE_CHANNELS)) *
+                                               IMAGE_CHANNELS * IMAGE_ROWS * IMAGE_COLUMNS +
+                                           i % IMAGE_CHANNELS * IMAGE_ROWS * IMAGE_COLUMNS +
+                                           i / IMAGE_CHANNELS % (IMAGE_ROWS * IMAGE_COLUMNS)];
     }
 };
-constexpr int watch_show_watch_tiles = divide_up(BATCH * IMAGE_ROWS * IMAGE_COLUMNS * IMAGE_CHANNELS, Thread::rows);
-static __device__ void watch_show_watch(const watch_show_watch_tensors &t, const Batch &batch, int tile, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= BATCH * IMAGE_ROWS * IMAGE_COLUMNS * IMAGE_CHANNELS)
-        return;
-    t.watch_image_reshape[i] =
-        t.image[row(batch, i / (IMAGE_ROWS * IMAGE_COLUMNS * IMAGE_CHANNELS)) * IMAGE_CHANNELS * IMAGE_ROWS *
-                    IMAGE_COLUMNS +
-                i % IMAGE_CHANNELS * IMAGE_ROWS * IMAGE_COLUMNS + i / IMAGE_CHANNELS % (IMAGE_ROWS * IMAGE_COLUMNS)];
-}
 
 // h = relu(conv2d(image, 64, 1, bias = false))                                                   integers.mt:10
 //     h.weight[i, 0, 0, l] = h.weight[i, 0, 0, l] * h.weight.scale[i]
-constexpr int watch_h_weight_tiles = divide_up(H_CHANNELS * IMAGE_CHANNELS, Thread::rows);
-static __device__ void watch_h_weight(const Tensors &t, int tile, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= H_CHANNELS * IMAGE_CHANNELS)
-        return;
-    t.watch_h_weight[i] = (float)t.h_weight[i] * t.h_weight_scale[i / IMAGE_CHANNELS];
-}
+struct watch_h_weight {
+    static constexpr int tiles = divide_up(H_CHANNELS * IMAGE_CHANNELS, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= H_CHANNELS * IMAGE_CHANNELS)
+            return;
+        t.watch_h_weight[i] = (float)t.h_weight[i] * t.h_weight_scale[i / IMAGE_CHANNELS];
+    }
+};
 
 // sum = relu(conv2d(h, 64, 3, padding = 1, bias = false) + h)                                    integers.mt:11
 //     sum.weight[i, j, k, l] = sum.weight[i, j, k, l] * sum.weight.scale[i]
-constexpr int watch_sum_weight_tiles = divide_up(H_CHANNELS * 3 * 3 * H_CHANNELS, Thread::rows);
-static __device__ void watch_sum_weight(const Tensors &t, int tile, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= H_CHANNELS * 3 * 3 * H_CHANNELS)
-        return;
-    t.watch_sum_weight[i] = (float)t.sum_weight[i] * t.sum_weight_scale[i / (3 * 3 * H_CHANNELS)];
-}
+struct watch_sum_weight {
+    static constexpr int tiles = divide_up(H_CHANNELS * 3 * 3 * H_CHANNELS, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= H_CHANNELS * 3 * 3 * H_CHANNELS)
+            return;
+        t.watch_sum_weight[i] = (float)t.sum_weight[i] * t.sum_weight_scale[i / (3 * 3 * H_CHANNELS)];
+    }
+};
 
 // h = relu(conv2d(image, 64, 1, bias = false))                                                   integers.mt:10
 //     h[i, j, k, l] = relu((sum over m of
 //         watch_image_reshape_2[i * IMAGE_ROWS * IMAGE_COLUMNS + j * IMAGE_COLUMNS + k, m] *
 //         h.weight[l, 0, 0, m]))
-// 128 tiles of 32 x 64 outputs, 4 x 4 a thread, 2 slices of k; panels in shared memory (cuda/staged.cuh)
-using watch_h_product = Product<BATCH * IMAGE_ROWS * IMAGE_COLUMNS, H_CHANNELS, IMAGE_CHANNELS>;
-using watch_h_tile = Tile<32, 64, 32, 4, 4>;
-constexpr int watch_h_tiles = product_tiles<watch_h_product, watch_h_tile>();
-constexpr int watch_h_shared_bytes = product_shared<watch_h_product, watch_h_tile>();
-static __device__ void watch_h(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    auto left = matrix<IMAGE_CHANNELS>(t.watch_image_reshape_2);
-    auto right = transposed(matrix<IMAGE_CHANNELS>(t.watch_h_weight));
-    auto out = [&](int i, int j, float sum) { t.watch_h[i * H_CHANNELS + j] = relu(sum); };
-    matmul<watch_h_product, watch_h_tile>(tile, left, right, shared, gate, out);
-}
+struct watch_h {
+    // 128 tiles of 32 x 64 outputs, 4 x 4 a thread, 2 slices of k; panels in shared memory (cuda/staged.cuh)
+    using Shape = Product<BATCH * IMAGE_ROWS * IMAGE_COLUMNS, H_CHANNELS, IMAGE_CHANNELS>;
+    using Cut = Tile<32, 64, 32, 4, 4>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        auto left = matrix<IMAGE_CHANNELS>(t.watch_image_reshape_2);
+        auto right = transposed(matrix<IMAGE_CHANNELS>(t.watch_h_weight));
+        auto out = [&](int i, int j, float sum) { t.watch_h[i * H_CHANNELS + j] = relu(sum); };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, out);
+    }
+};
 
 // sum = relu(conv2d(h, 64, 3, padding = 1, bias = false) + h)                                    integers.mt:11
 //     watch_h.reshape[i, j] = h[i, j / (IMAGE_COLUMNS * H_CHANNELS), j / H_CHANNELS % IMAGE_COLUMNS, j %
 //         H_CHANNELS]
-constexpr int watch_show_watch_2_tiles = divide_up(BATCH * IMAGE_ROWS * IMAGE_COLUMNS * H_CHANNELS, Thread::rows);
-static __device__ void watch_show_watch_2(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= BATCH * IMAGE_ROWS * IMAGE_COLUMNS * H_CHANNELS)
-        return;
-    t.watch_h_reshape[i] = t.watch_h[i];
-}
+struct watch_show_watch_2 {
+    static constexpr int tiles = divide_up(BATCH * IMAGE_ROWS * IMAGE_COLUMNS * H_CHANNELS, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= BATCH * IMAGE_ROWS * IMAGE_COLUMNS * H_CHANNELS)
+            return;
+        t.watch_h_reshape[i] = t.watch_h[i];
+    }
+};
 
 // sum = relu(conv2d(h, 64, 3, padding = 1, bias = false) + h)                                    integers.mt:11
 //     sum[i, j, k, l] = relu((sum over m, n, o of h[i, j + m - 1, k + n - 1, o] * sum.weight[l, m, n, o]) +
 //         h[i, j, k, l])
-// 128 tiles of 128 x 16 outputs, 4 x 2 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh);
-// windows are read straight from the image (cuda/window.cuh)
-using watch_sum_product = Product<BATCH * IMAGE_ROWS * IMAGE_COLUMNS, H_CHANNELS, 3 * 3 * H_CHANNELS>;
-using watch_sum_tile = Tile<128, 16, 16, 4, 2>;
-constexpr int watch_sum_tiles = product_tiles<watch_sum_product, watch_sum_tile>();
-constexpr int watch_sum_shared_bytes = product_shared<watch_sum_product, watch_sum_tile>();
-static __device__ void watch_sum(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    // outputs, taps, stride, dilation, pad, spread
-    using Rows = Axis<IMAGE_ROWS, 3, 1, 1, 1, 1>;
-    using Columns = Axis<IMAGE_COLUMNS, 3, 1, 1, 1, 1>;
-    auto left = window<IMAGE_ROWS, IMAGE_COLUMNS, H_CHANNELS, Rows, Columns>(t.watch_h);
-    auto right = transposed(matrix<3 * 3 * H_CHANNELS>(t.watch_sum_weight));
-    // read behind the gate, not early: the phase before writes h
-    struct Ahead {
-        float h;
-    };
-    auto read = [&](int i, int j) { return Ahead{t.watch_h[i * H_CHANNELS + j]}; };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
-        t.watch_sum[i * H_CHANNELS + j] = relu(sum + ahead.h);
-    };
-    matmul<watch_sum_product, watch_sum_tile>(tile, left, right, shared, gate, preloaded(read, out));
-}
+struct watch_sum {
+    // 128 tiles of 128 x 16 outputs, 4 x 2 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh);
+    // windows are read straight from the image (cuda/window.cuh)
+    using Shape = Product<BATCH * IMAGE_ROWS * IMAGE_COLUMNS, H_CHANNELS, 3 * 3 * H_CHANNELS>;
+    using Cut = Tile<128, 16, 16, 4, 2>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        // outputs, taps, stride, dilation, pad, spread
+        using Rows = Axis<IMAGE_ROWS, 3, 1, 1, 1, 1>;
+        using Columns = Axis<IMAGE_COLUMNS, 3, 1, 1, 1, 1>;
+        auto left = window<IMAGE_ROWS, IMAGE_COLUMNS, H_CHANNELS, Rows, Columns>(t.watch_h);
+        auto right = transposed(matrix<3 * 3 * H_CHANNELS>(t.watch_sum_weight));
+        // read behind the gate, not early: the phase before writes h
+        struct Ahead {
+            float h;
+        };
+        auto read = [&](int i, int j) { return Ahead{t.watch_h[i * H_CHANNELS + j]}; };
+        auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+            t.watch_sum[i * H_CHANNELS + j] = relu(sum + ahead.h);
+        };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, preloaded(read, out));
+    }
+};
 
 // scores = linear(flatten(sum), 10)                                                              integers.mt:12
 //     sum[i, j, k, l] = sum[i, k, l, j]
 //     watch_sum.reshape[i, j] = sum[i, j / (IMAGE_ROWS * IMAGE_COLUMNS), j / IMAGE_COLUMNS % IMAGE_ROWS, j %
 //         IMAGE_COLUMNS]
-constexpr int watch_show_watch_3_tiles = divide_up(BATCH * H_CHANNELS * IMAGE_ROWS * IMAGE_COLUMNS, Thread::rows);
-static __device__ void watch_show_watch_3(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= BATCH * H_CHANNELS * IMAGE_ROWS * IMAGE_COLUMNS)
-        return;
-    t.watch_sum_reshape[i] =
-        t.watch_sum[i / (H_CHANNELS * IMAGE_ROWS * IMAGE_COLUMNS) * IMAGE_ROWS * IMAGE_COLUMNS * H_CHANNELS +
-                    i % (IMAGE_ROWS * IMAGE_COLUMNS) * H_CHANNELS + i / (IMAGE_ROWS * IMAGE_COLUMNS) % H_CHANNELS];
-}
+struct watch_show_watch_3 {
+    static constexpr int tiles = divide_up(BATCH * H_CHANNELS * IMAGE_ROWS * IMAGE_COLUMNS, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= BATCH * H_CHANNELS * IMAGE_ROWS * IMAGE_COLUMNS)
+            return;
+        t.watch_sum_reshape[i] =
+            t.watch_sum[i / (H_CHANNELS * IMAGE_ROWS * IMAGE_COLUMNS) * IMAGE_ROWS * IMAGE_COLUMNS * H_CHANNELS +
+                        i % (IMAGE_ROWS * IMAGE_COLUMNS) * H_CHANNELS + i / (IMAGE_ROWS * IMAGE_COLUMNS) % H_CHANNELS];
+    }
+};
 
-// phase 1 of 4: 1,176 tiles
-static __device__ void watch_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < 2 * watch_show_watch_tiles)
-        return watch_show_watch(watch_show_watch_tensors(t, tile / watch_show_watch_tiles), batch,
-                                tile % watch_show_watch_tiles, gate);
-    tile -= 2 * watch_show_watch_tiles;
-    if (tile < watch_h_weight_tiles)
-        return watch_h_weight(t, tile, gate);
-    tile -= watch_h_weight_tiles;
-    watch_sum_weight(t, tile, gate);
-}
-constexpr int watch_1_tiles = 2 * watch_show_watch_tiles + watch_h_weight_tiles + watch_sum_weight_tiles;
-using watch_1_launch = Phase<Tensors, watch_1, watch_1_tiles, 0>;
+using watch_1 = Phase<At<watch_show_watch, 0, 0, 2>, watch_h_weight, watch_sum_weight>;
 
-using watch_2_launch = Phase<Tensors, watch_h, watch_h_tiles, watch_h_shared_bytes>;
-using watch_3_launch = Phase<Tensors, watch_show_watch_2, watch_show_watch_2_tiles, 0>;
-using watch_3_beside_1_launch = Beside<Tensors, watch_sum, watch_sum_tiles, watch_sum_shared_bytes>;
-using watch_4_launch = Phase<Tensors, watch_show_watch_3, watch_show_watch_3_tiles, 0>;
-
-using Watch = Step<Tensors, BATCH, REPORTS, watch_1_launch, watch_2_launch, watch_3_launch, watch_3_beside_1_launch,
-                   watch_4_launch>;
+using Watch = Step<Tensors, BATCH, REPORTS, watch_1, Phase<watch_h>, Phase<watch_show_watch_2>, Beside<watch_sum>,
+                   Phase<watch_show_watch_3>>;
 
 static const char *watch(const MtcRun *run) {
     return launch_until<Watch>(run, Watch::launches);
 }
+
+} // namespace
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 

@@ -13,11 +13,11 @@
 // group them; the step; evaluation; measuring; tables for the runtime; main.
 //
 // How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
-// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
-// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
-// has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
-// a single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the
-// phases, and in a phase over the tiles (cuda/schedule.cuh).
+// kernel's run(). Phases run one after the other; the tiles of a phase, of all its kernels, may run at the same
+// time, in any order. A tile may start while the phase before is still running; gate() returns when that has
+// ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of a
+// single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the phases,
+// and in a phase over the tiles (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -35,6 +35,8 @@
 
 enum { BATCH = 4, X_ROWS = 2, X_COLUMNS = 3, X = 6 };
 enum { REPORT_LOSS, REPORTS };
+
+namespace { // of this file alone: a kernel may be called like a function of others, or of another program
 
 // ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
@@ -63,60 +65,64 @@ struct Tensors {
 
 // y = linear(flatten(normalize(x)), 1)                                                           normalize.mt:9
 // loss = mse(y, normalize(price))                                                               normalize.mt:13
-constexpr int y_to_d_y_tiles = divide_up(BATCH, Warp::rows);
-constexpr int y_to_d_y_row_floats = X + 1; // that a row keeps from stage to stage
-constexpr int y_to_d_y_shared_bytes = team_shared<Warp>(y_to_d_y_row_floats);
-static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float *x_reshape = row_memory(team, shared, y_to_d_y_row_floats);
-    float *y_sub = x_reshape + X;
-    for (int j = team.first; j < X; j += team.stride) {
-        float x_std = t.x_std[j];
-        x_reshape[j] = ((float)t.x[example * X + j] - t.x_mean[j]) * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
+struct y_to_d_y {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = X + 1; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float *x_reshape = row_memory(team, shared, row_floats);
+        float *y_sub = x_reshape + X;
+        for (int j = team.first; j < X; j += team.stride) {
+            float x_std = t.x_std[j];
+            x_reshape[j] = ((float)t.x[example * X + j] - t.x_mean[j]) * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
+        }
+        team.sync();
+
+        // y[i, 0] = (sum over k of to_y_mul[i, k / X_COLUMNS, k % X_COLUMNS] * y.weight[0, k]) + y.bias[0]
+        // d_y[i, 0] = share(i) * (y[i, 0] - (price[i] - price.mean) * (... / ...)) + share(i) *
+        //         (y[i, 0] - (price[i] - price.mean) * (... / ...))
+        float y_bias = t.y_bias[0];
+        float price = t.price[example];
+        float price_mean = t.price_mean[0];
+        float price_std = t.price_std[0];
+        auto term = [&](int j, int k) { return x_reshape[k] * t.y_weight[k]; };
+        auto store = [&](int j, float sum) {
+            float y_sub_2 = sum + y_bias - (price - price_mean) * (1.0f / (price_std > 0.0f ? price_std : 1.0f));
+            float share_mul = row_share * y_sub_2;
+            y_sub[j] = y_sub_2;
+            t.d_y[i] = share_mul + share_mul;
+        };
+        team_product<1, X>(team, term, store);
+        team.sync();
+
+        // loss_part[i] = (y[i, 0] - (price[i] - ...) * ...) * (y[i, 0] - (price[i] - ...) * ...) * share(i)
+        if (leads(team))
+            t.loss_part[i] = y_sub[0] * y_sub[0] * row_share;
     }
-    team.sync();
-
-    // y[i, 0] = (sum over k of to_y_mul[i, k / X_COLUMNS, k % X_COLUMNS] * y.weight[0, k]) + y.bias[0]
-    // d_y[i, 0] = share(i) * (y[i, 0] - (price[i] - price.mean) * (... / ...)) + share(i) *
-    //         (y[i, 0] - (price[i] - price.mean) * (... / ...))
-    float y_bias = t.y_bias[0];
-    float price = t.price[example];
-    float price_mean = t.price_mean[0];
-    float price_std = t.price_std[0];
-    auto term = [&](int j, int k) { return x_reshape[k] * t.y_weight[k]; };
-    auto store = [&](int j, float sum) {
-        float y_sub_2 = sum + y_bias - (price - price_mean) * (1.0f / (price_std > 0.0f ? price_std : 1.0f));
-        float share_mul = row_share * y_sub_2;
-        y_sub[j] = y_sub_2;
-        t.d_y[i] = share_mul + share_mul;
-    };
-    team_product<1, X>(team, term, store);
-    team.sync();
-
-    // loss_part[i] = (y[i, 0] - (price[i] - ...) * ...) * (y[i, 0] - (price[i] - ...) * ...) * share(i)
-    if (leads(team))
-        t.loss_part[i] = y_sub[0] * y_sub[0] * row_share;
-}
+};
 
 // y = linear(flatten(normalize(x)), 1)                                                           normalize.mt:9
 //     to_y_mul[i, j, k] = (x[i, j, k] - x.mean[j, k]) * (1 / (x.std[j, k] > 0 ? x.std[j, k] : 1))
-constexpr int to_y_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS, Thread::rows);
-static __device__ void to_y(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= BATCH * X_ROWS * X_COLUMNS)
-        return;
-    int place = i % (X_ROWS * X_COLUMNS);
-    float x_cast = (float)t.x[row(batch, i / X) * X + i % X];
-    float x_std = t.x_std[place];
-    t.to_y_mul[i] = (x_cast - t.x_mean[place]) * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
-}
+struct to_y {
+    static constexpr int tiles = divide_up(BATCH * X_ROWS * X_COLUMNS, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= BATCH * X_ROWS * X_COLUMNS)
+            return;
+        int place = i % (X_ROWS * X_COLUMNS);
+        float x_cast = (float)t.x[row(batch, i / X) * X + i % X];
+        float x_std = t.x_std[place];
+        t.to_y_mul[i] = (x_cast - t.x_mean[place]) * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
+    }
+};
 
 // gradient of y = linear(flatten(normalize(x)), 1)                                               normalize.mt:9
 // optimizer = sgd(0.1)                                                                          normalize.mt:15
@@ -124,69 +130,56 @@ static __device__ void to_y(const Tensors &t, const Batch &batch, int tile, Gate
 //     y.weight[0, j] = y.weight[0, j] - 0.1 * d_y.weight[0, j]
 //     d_y.bias[0] = sum over j of d_y[j, 0]
 //     y.bias[0] = y.bias[0] - 0.1 * d_y.bias[0]
-// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
-using d_y_weight_product = Product<1, X, BATCH>;
-using d_y_weight_tile = Tile<16, 16, 1, 1, 1>;
-constexpr int d_y_weight_tiles = product_tiles<d_y_weight_product, d_y_weight_tile>();
-static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
-    auto left = transposed(matrix<1>(t.d_y));
-    auto right = matrix<X>(t.to_y_mul);
-    struct Ahead {
-        float y_weight;
-    };
-    auto read = [&](int i, int j) { return Ahead{t.y_weight[j]}; };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) { t.y_weight[j] = ahead.y_weight - 0.1f * sum; };
-    // the same for the sums over k of left(i, k)
-    struct RowAhead {
-        float y_bias;
-    };
-    auto read_row = [&](int i) { return RowAhead{t.y_bias[i]}; };
-    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.y_bias[i] = ahead.y_bias - 0.1f * sum; };
-    matmul<d_y_weight_product, d_y_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                sum_of_a(preloaded_early(read_row, row_out)));
-}
+struct d_y_weight {
+    // 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
+    using Shape = Product<1, X, BATCH>;
+    using Cut = Tile<16, 16, 1, 1, 1>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        auto left = transposed(matrix<1>(t.d_y));
+        auto right = matrix<X>(t.to_y_mul);
+        struct Ahead {
+            float y_weight;
+        };
+        auto read = [&](int i, int j) { return Ahead{t.y_weight[j]}; };
+        auto out = [&](int i, int j, float sum, const Ahead &ahead) { t.y_weight[j] = ahead.y_weight - 0.1f * sum; };
+        // the same for the sums over k of left(i, k)
+        struct RowAhead {
+            float y_bias;
+        };
+        auto read_row = [&](int i) { return RowAhead{t.y_bias[i]}; };
+        auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.y_bias[i] = ahead.y_bias - 0.1f * sum; };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, preloaded_early(read, out),
+                           sum_of_a(preloaded_early(read_row, row_out)));
+    }
+};
 
 // loss = mse(y, normalize(price))                                                               normalize.mt:13
-constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct report_loss {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
+        // loss = sum over i of loss_part[i]
+        float loss_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            loss_part_sum += t.loss_part[j];
+        loss_part_sum = team_sum(team, loss_part_sum);
+        if (leads(team))
+            batch.reports[REPORT_LOSS] = loss_part_sum;
+    }
+};
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-// phase 1 of 2: 2 tiles
-static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < y_to_d_y_tiles)
-        return y_to_d_y(t, batch, tile, shared, gate);
-    tile -= y_to_d_y_tiles;
-    to_y(t, batch, tile, gate);
-}
-constexpr int train_1_tiles = y_to_d_y_tiles + to_y_tiles;
-using train_1_launch = Phase<Tensors, train_1, train_1_tiles, y_to_d_y_shared_bytes, y_to_d_y_tiles>;
+using train_1 = Phase<y_to_d_y, to_y>;
+using train_2 = Phase<d_y_weight, report_loss>;
 
-// phase 2 of 2: 2 tiles
-static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < d_y_weight_tiles)
-        return d_y_weight(t, tile, shared, gate);
-    tile -= d_y_weight_tiles;
-    report_loss(t, batch, shared, gate);
-}
-constexpr int train_2_tiles = d_y_weight_tiles + report_loss_tiles;
-using train_2_launch = Phase<Tensors, train_2, train_2_tiles, report_loss_shared_bytes, 0>;
-
-using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch>;
+using Train = Step<Tensors, BATCH, REPORTS, train_1, train_2>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -195,10 +188,10 @@ static Persistent<Train, Form::solo> schedule;
 
 // row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
 static const Part parts[] = {
-    {0, 0, y_to_d_y_tiles},    // train_1
-    {1, 0, to_y_tiles},        // train_1
-    {2, 1, d_y_weight_tiles},  // train_2
-    {3, 1, report_loss_tiles}, // train_2
+    {0, 0, y_to_d_y::tiles},    // train_1
+    {1, 0, to_y::tiles},        // train_1
+    {2, 1, d_y_weight::tiles},  // train_2
+    {3, 1, report_loss::tiles}, // train_2
 };
 static Repeated<Train> repeated;
 
@@ -233,71 +226,71 @@ static void release() {
 // y = linear(flatten(normalize(x)), 1)                                                           normalize.mt:9
 // loss = mse(y, normalize(price))                                                               normalize.mt:13
 // predict = denormalize(y, price)                                                               normalize.mt:14
-constexpr int eval_y_to_prediction_tiles = divide_up(BATCH, Warp::rows);
-constexpr int eval_y_to_prediction_row_floats = X + 1; // that a row keeps from stage to stage
-constexpr int eval_y_to_prediction_shared_bytes = team_shared<Warp>(eval_y_to_prediction_row_floats);
-static __device__ void eval_y_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float *x_reshape = row_memory(team, shared, eval_y_to_prediction_row_floats);
-    float *y = x_reshape + X;
-    for (int j = team.first; j < X; j += team.stride) {
-        float x_std = t.x_std[j];
-        x_reshape[j] = ((float)t.x[example * X + j] - t.x_mean[j]) * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
-    }
-    team.sync();
+struct eval_y_to_prediction {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = X + 1; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float *x_reshape = row_memory(team, shared, row_floats);
+        float *y = x_reshape + X;
+        for (int j = team.first; j < X; j += team.stride) {
+            float x_std = t.x_std[j];
+            x_reshape[j] = ((float)t.x[example * X + j] - t.x_mean[j]) * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
+        }
+        team.sync();
 
-    // y[i, 0] = (sum over k of (x[i, k / X_COLUMNS, k % X_COLUMNS] - x.mean[k / X_COLUMNS, k % X_COLUMNS]) *
-    //         (... / (... ? x.std[k / X_COLUMNS, k % X_COLUMNS] : ...)) * y.weight[0, k]) + y.bias[0]
-    // prediction[i, 0] = y[i, 0] * (price.std > 0 ? price.std : 1) + price.mean
-    float y_bias = t.y_bias[0];
-    float price_std = t.price_std[0];
-    float price_mean = t.price_mean[0];
-    auto term = [&](int j, int k) { return x_reshape[k] * t.y_weight[k]; };
-    auto store = [&](int j, float sum) {
-        float y_2 = sum + y_bias;
-        y[j] = y_2;
-        t.eval_prediction[i] = y_2 * (price_std > 0.0f ? price_std : 1.0f) + price_mean;
-    };
-    team_product<1, X>(team, term, store);
-    team.sync();
+        // y[i, 0] = (sum over k of (x[i, k / X_COLUMNS, k % X_COLUMNS] - x.mean[k / X_COLUMNS, k % X_COLUMNS]) *
+        //         (... / (... ? x.std[k / X_COLUMNS, k % X_COLUMNS] : ...)) * y.weight[0, k]) + y.bias[0]
+        // prediction[i, 0] = y[i, 0] * (price.std > 0 ? price.std : 1) + price.mean
+        float y_bias = t.y_bias[0];
+        float price_std = t.price_std[0];
+        float price_mean = t.price_mean[0];
+        auto term = [&](int j, int k) { return x_reshape[k] * t.y_weight[k]; };
+        auto store = [&](int j, float sum) {
+            float y_2 = sum + y_bias;
+            y[j] = y_2;
+            t.eval_prediction[i] = y_2 * (price_std > 0.0f ? price_std : 1.0f) + price_mean;
+        };
+        team_product<1, X>(team, term, store);
+        team.sync();
 
-    // loss_part[i] = (y[i, 0] - (price[i] - ...) * ...) * (y[i, 0] - (price[i] - ...) * ...) * share(i)
-    if (leads(team)) {
-        float price_mul = (t.price[example] - price_mean) * (1.0f / (price_std > 0.0f ? price_std : 1.0f));
-        float y_sub = y[0] - price_mul;
-        t.eval_loss_part[i] = y_sub * y_sub * row_share;
+        // loss_part[i] = (y[i, 0] - (price[i] - ...) * ...) * (y[i, 0] - (price[i] - ...) * ...) * share(i)
+        if (leads(team)) {
+            float price_mul = (t.price[example] - price_mean) * (1.0f / (price_std > 0.0f ? price_std : 1.0f));
+            float y_sub = y[0] - price_mul;
+            t.eval_loss_part[i] = y_sub * y_sub * row_share;
+        }
     }
-}
+};
 
 // loss = mse(y, normalize(price))                                                               normalize.mt:13
-constexpr int eval_report_loss_tiles = 1;
-constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct eval_report_loss {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.eval_loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
+        // loss = sum over i of loss_part[i]
+        float loss_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            loss_part_sum += t.eval_loss_part[j];
+        loss_part_sum = team_sum(team, loss_part_sum);
+        if (leads(team))
+            batch.reports[REPORT_LOSS] = loss_part_sum;
+    }
+};
 
-using eval_1_launch =
-    Phase<Tensors, eval_y_to_prediction, eval_y_to_prediction_tiles, eval_y_to_prediction_shared_bytes>;
-using eval_2_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
-
-using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch>;
+using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_y_to_prediction>, Phase<eval_report_loss>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -306,117 +299,114 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 // ---- measuring: mean and deviation of the fields that are normalized ----------------------------------------
 
 // y = linear(flatten(normalize(x)), 1)                                                           normalize.mt:9
-constexpr int measure_x_tiles = divide_up(X_ROWS * X_COLUMNS, Warp::rows);
-constexpr int measure_x_shared_bytes = team_shared<Warp>(0);
-static __device__ void measure_x(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    bool some_before = examples_before(batch) > 0.0f;
-    float part = examples(batch) / (examples_before(batch) + examples(batch));
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    gate();
-    if (i >= X_ROWS * X_COLUMNS)
-        return;
+struct measure_x {
+    static constexpr int tiles = divide_up(X_ROWS * X_COLUMNS, Warp::rows);
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        bool some_before = examples_before(batch) > 0.0f;
+        float part = examples(batch) / (examples_before(batch) + examples(batch));
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        gate();
+        if (i >= X_ROWS * X_COLUMNS)
+            return;
 
-    // first[i, j] = sum over k of (k == 0 ? x[k, i, j] : 0)
-    float first = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        first += j == 0 ? (float)t.x[row(batch, j) * X + i] : 0.0f;
-    first = team_sum(team, first);
+        // first[i, j] = sum over k of (k == 0 ? x[k, i, j] : 0)
+        float first = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            first += j == 0 ? (float)t.x[row(batch, j) * X + i] : 0.0f;
+        first = team_sum(team, first);
 
-    // offset[i, j] = sum over k of (x[k, i, j] - first[i, j]) * share(k)
-    float offset = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        offset += ((float)t.x[row(batch, j) * X + i] - first) * share(batch, j);
-    offset = team_sum(team, offset);
+        // offset[i, j] = sum over k of (x[k, i, j] - first[i, j]) * share(k)
+        float offset = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            offset += ((float)t.x[row(batch, j) * X + i] - first) * share(batch, j);
+        offset = team_sum(team, offset);
 
-    // x_batch_mean[i, j] = first[i, j] + offset[i, j]
-    // batch_variance[i, j] = sum over k of (x[k, i, j] - x_batch_mean[i, j]) * (x[k, i, j] - x_batch_mean[i, j]) *
-    //         share(k)
-    float batch_variance = 0;
-    float x_batch_mean = first + offset;
-    for (int j = team.first; j < BATCH; j += team.stride) {
-        float difference = (float)t.x[row(batch, j) * X + i] - x_batch_mean;
-        batch_variance += difference * difference * share(batch, j);
+        // x_batch_mean[i, j] = first[i, j] + offset[i, j]
+        // batch_variance[i, j] = sum over k of (x[k, i, j] - x_batch_mean[i, j]) * (x[k, i, j] - x_batch_mean[i, j]) *
+        //         share(k)
+        float batch_variance = 0;
+        float x_batch_mean = first + offset;
+        for (int j = team.first; j < BATCH; j += team.stride) {
+            float difference = (float)t.x[row(batch, j) * X + i] - x_batch_mean;
+            batch_variance += difference * difference * share(batch, j);
+        }
+        batch_variance = team_sum(team, batch_variance);
+
+        // x.mean[i, j] = (examples_before > 0 ? x.mean[i, j] : 0) + examples / (examples_before + examples) *
+        //         (x_batch_mean[i, j] - (examples_before > 0 ? x.mean[i, j] : 0))
+        if (leads(team)) {
+            float mean_before = some_before ? t.x_mean[i] : 0.0f;
+            float shift = x_batch_mean - mean_before;
+            float std_before = some_before ? t.x_std[i] : 0.0f;
+            float variance = std_before * std_before;
+            float change = part * (batch_variance - variance + (1.0f - part) * (shift * shift));
+            float both_std = std_before + root(variance + change);
+            t.x_mean[i] = mean_before + part * shift;
+            t.x_std[i] = std_before + change / (both_std > 0.0f ? both_std : 1.0f);
+        }
     }
-    batch_variance = team_sum(team, batch_variance);
-
-    // x.mean[i, j] = (examples_before > 0 ? x.mean[i, j] : 0) + examples / (examples_before + examples) *
-    //         (x_batch_mean[i, j] - (examples_before > 0 ? x.mean[i, j] : 0))
-    if (leads(team)) {
-        float mean_before = some_before ? t.x_mean[i] : 0.0f;
-        float shift = x_batch_mean - mean_before;
-        float std_before = some_before ? t.x_std[i] : 0.0f;
-        float variance = std_before * std_before;
-        float change = part * (batch_variance - variance + (1.0f - part) * (shift * shift));
-        float both_std = std_before + root(variance + change);
-        t.x_mean[i] = mean_before + part * shift;
-        t.x_std[i] = std_before + change / (both_std > 0.0f ? both_std : 1.0f);
-    }
-}
+};
 
 // loss = mse(y, normalize(price))                                                               normalize.mt:13
-constexpr int measure_price_tiles = 1;
-constexpr int measure_price_shared_bytes = team_shared<Warp>(0);
-static __device__ void measure_price(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    bool some_before = examples_before(batch) > 0.0f;
-    float part = examples(batch) / (examples_before(batch) + examples(batch));
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct measure_price {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        bool some_before = examples_before(batch) > 0.0f;
+        float part = examples(batch) / (examples_before(batch) + examples(batch));
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // first = sum over i of (i == 0 ? price[i] : 0)
-    float first = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        first += j == 0 ? t.price[row(batch, j)] : 0.0f;
-    first = team_sum(team, first);
+        // first = sum over i of (i == 0 ? price[i] : 0)
+        float first = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            first += j == 0 ? t.price[row(batch, j)] : 0.0f;
+        first = team_sum(team, first);
 
-    // offset = sum over i of (price[i] - first) * share(i)
-    float offset = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        offset += (t.price[row(batch, j)] - first) * share(batch, j);
-    offset = team_sum(team, offset);
+        // offset = sum over i of (price[i] - first) * share(i)
+        float offset = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            offset += (t.price[row(batch, j)] - first) * share(batch, j);
+        offset = team_sum(team, offset);
 
-    // price_batch_mean = first + offset
-    // batch_variance = sum over i of (price[i] - price_batch_mean) * (price[i] - price_batch_mean) * share(i)
-    float batch_variance = 0;
-    float price_batch_mean = first + offset;
-    for (int j = team.first; j < BATCH; j += team.stride) {
-        float difference = t.price[row(batch, j)] - price_batch_mean;
-        batch_variance += difference * difference * share(batch, j);
+        // price_batch_mean = first + offset
+        // batch_variance = sum over i of (price[i] - price_batch_mean) * (price[i] - price_batch_mean) * share(i)
+        float batch_variance = 0;
+        float price_batch_mean = first + offset;
+        for (int j = team.first; j < BATCH; j += team.stride) {
+            float difference = t.price[row(batch, j)] - price_batch_mean;
+            batch_variance += difference * difference * share(batch, j);
+        }
+        batch_variance = team_sum(team, batch_variance);
+
+        // price.mean = (examples_before > 0 ? price.mean : 0) + examples / (examples_before + examples) *
+        //         (price_batch_mean - (examples_before > 0 ? price.mean : 0))
+        if (leads(team)) {
+            float mean_before = some_before ? t.price_mean[0] : 0.0f;
+            float shift = price_batch_mean - mean_before;
+            float std_before = some_before ? t.price_std[0] : 0.0f;
+            float variance = std_before * std_before;
+            float change = part * (batch_variance - variance + (1.0f - part) * (shift * shift));
+            float both_std = std_before + root(variance + change);
+            t.price_mean[0] = mean_before + part * shift;
+            t.price_std[0] = std_before + change / (both_std > 0.0f ? both_std : 1.0f);
+        }
     }
-    batch_variance = team_sum(team, batch_variance);
+};
 
-    // price.mean = (examples_before > 0 ? price.mean : 0) + examples / (examples_before + examples) *
-    //         (price_batch_mean - (examples_before > 0 ? price.mean : 0))
-    if (leads(team)) {
-        float mean_before = some_before ? t.price_mean[0] : 0.0f;
-        float shift = price_batch_mean - mean_before;
-        float std_before = some_before ? t.price_std[0] : 0.0f;
-        float variance = std_before * std_before;
-        float change = part * (batch_variance - variance + (1.0f - part) * (shift * shift));
-        float both_std = std_before + root(variance + change);
-        t.price_mean[0] = mean_before + part * shift;
-        t.price_std[0] = std_before + change / (both_std > 0.0f ? both_std : 1.0f);
-    }
-}
+using measure_1 = Phase<measure_x, measure_price>;
 
-// phase 1 of 1: 2 tiles
-static __device__ void measure_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < measure_x_tiles)
-        return measure_x(t, batch, tile, shared, gate);
-    tile -= measure_x_tiles;
-    measure_price(t, batch, shared, gate);
-}
-constexpr int measure_1_tiles = measure_x_tiles + measure_price_tiles;
-constexpr int measure_1_shared_bytes = std::max({measure_x_shared_bytes, measure_price_shared_bytes});
-using measure_1_launch = Phase<Tensors, measure_1, measure_1_tiles, measure_1_shared_bytes>;
-
-using Measure = Step<Tensors, BATCH, REPORTS, measure_1_launch>;
+using Measure = Step<Tensors, BATCH, REPORTS, measure_1>;
 
 static const char *measure(const MtcRun *run, int64_t first, int64_t rows) {
     return launch_evaluation<Measure>(run, first, rows, 0);
 }
+
+} // namespace
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 

@@ -13,11 +13,11 @@
 // group them; the step; evaluation; tables for the runtime; main.
 //
 // How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
-// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
-// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
-// has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
-// a single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the
-// phases, and in a phase over the tiles (cuda/schedule.cuh).
+// kernel's run(). Phases run one after the other; the tiles of a phase, of all its kernels, may run at the same
+// time, in any order. A tile may start while the phase before is still running; gate() returns when that has
+// ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of a
+// single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the phases,
+// and in a phase over the tiles (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -37,6 +37,8 @@ enum { BATCH = 4, X = 6, H = 4, Z = 3 };
 enum { REPORT_LOSS, REPORT_ACCURACY, REPORTS };
 constexpr float LOG_BETA1 = -0.105360516f;
 constexpr float LOG_BETA2 = -0.0010005003f;
+
+namespace { // of this file alone: a kernel may be called like a function of others, or of another program
 
 // ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
@@ -76,85 +78,87 @@ struct Tensors {
 // z = linear(h, 3)                                                                        program-classes.mt:10
 // loss = cross_entropy(z, label)                                                          program-classes.mt:14
 // metric = accuracy(z, label)                                                             program-classes.mt:17
-constexpr int h_to_d_h_tiles = divide_up(BATCH, Warp::rows);
-constexpr int h_to_d_h_row_floats = H + H + Z + Z; // that a row keeps from stage to stage
-constexpr int h_to_d_h_shared_bytes = team_shared<Warp>(h_to_d_h_row_floats);
-static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float *h = row_memory(team, shared, h_to_d_h_row_floats);
-    float *x_relu = h + H;
-    float *z = x_relu + H;
-    float *d_z = z + Z;
+struct h_to_d_h {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = H + H + Z + Z; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float *h = row_memory(team, shared, row_floats);
+        float *x_relu = h + H;
+        float *z = x_relu + H;
+        float *d_z = z + Z;
 
-    // h[i, j] = uniform(0, i * H + j) >= 0.5 ? relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) * 2 : 0
-    auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
-    auto store = [&](int j, float sum) {
-        float x_relu_2 = relu(sum + t.h_bias[j]);
-        float h_2 = uniform(batch, 0, i * H + j) >= 0.5f ? x_relu_2 * 2.0f : 0.0f;
-        h[j] = h_2;
-        x_relu[j] = x_relu_2;
-        t.h[i * H + j] = h_2;
-    };
-    team_product<H, X>(team, term, store);
-    team.sync();
+        // h[i, j] = uniform(0, i * H + j) >= 0.5 ? relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) * 2 : 0
+        auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
+        auto store = [&](int j, float sum) {
+            float x_relu_2 = relu(sum + t.h_bias[j]);
+            float h_2 = uniform(batch, 0, i * H + j) >= 0.5f ? x_relu_2 * 2.0f : 0.0f;
+            h[j] = h_2;
+            x_relu[j] = x_relu_2;
+            t.h[i * H + j] = h_2;
+        };
+        team_product<H, X>(team, term, store);
+        team.sync();
 
-    // z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
-    auto term_2 = [&](int j, int k) { return h[k] * t.z_weight[j * H + k]; };
-    auto store_2 = [&](int j, float sum) { z[j] = sum + t.z_bias[j]; };
-    team_product<Z, H>(team, term_2, store_2);
-    team.sync();
+        // z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
+        auto term_2 = [&](int j, int k) { return h[k] * t.z_weight[j * H + k]; };
+        auto store_2 = [&](int j, float sum) { z[j] = sum + t.z_bias[j]; };
+        team_product<Z, H>(team, term_2, store_2);
+        team.sync();
 
-    // z_max[i] = max over j of z[i, j]
-    float z_max = -INFINITY;
-    for (int j = team.first; j < Z; j += team.stride)
-        z_max = fmax(z_max, z[j]);
-    z_max = team_max(team, z_max);
+        // z_max[i] = max over j of z[i, j]
+        float z_max = -INFINITY;
+        for (int j = team.first; j < Z; j += team.stride)
+            z_max = fmax(z_max, z[j]);
+        z_max = team_max(team, z_max);
 
-    // z_sum[i] = sum over j of exp(z[i, j] - z_max[i])
-    // target_score[i] = sum over j of (label[i] == j ? z[i, j] - z_max[i] : 0)
-    // predicted[i] = min over j of (z[i, j] == z_max[i] ? j : 3)
-    float z_sum = 0;
-    float target_score = 0;
-    float predicted = INFINITY;
-    int label = t.label[example];
-    for (int j = team.first; j < Z; j += team.stride) {
-        float z_sub = z[j] - z_max;
-        z_sum += exp(z_sub);
-        target_score += label == j ? z_sub : 0.0f;
-        predicted = fmin(predicted, z[j] == z_max ? (float)j : 3.0f);
+        // z_sum[i] = sum over j of exp(z[i, j] - z_max[i])
+        // target_score[i] = sum over j of (label[i] == j ? z[i, j] - z_max[i] : 0)
+        // predicted[i] = min over j of (z[i, j] == z_max[i] ? j : 3)
+        float z_sum = 0;
+        float target_score = 0;
+        float predicted = INFINITY;
+        int label = t.label[example];
+        for (int j = team.first; j < Z; j += team.stride) {
+            float z_sub = z[j] - z_max;
+            z_sum += exp(z_sub);
+            target_score += label == j ? z_sub : 0.0f;
+            predicted = fmin(predicted, z[j] == z_max ? (float)j : 3.0f);
+        }
+        z_sum = team_sum(team, z_sum);
+        target_score = team_sum(team, target_score);
+        predicted = team_min(team, predicted);
+
+        // d_z[i, j] = share(i) / z_sum[i] * exp(z[i, j] - z_max[i]) - (label[i] == j ? share(i) : 0)
+        for (int j = team.first; j < Z; j += team.stride)
+            d_z[j] = t.d_z[i * Z + j] = row_share / z_sum * exp(z[j] - z_max) - (label == j ? row_share : 0.0f);
+        team.sync();
+
+        // loss_part[i] = (log(z_sum[i]) - target_score[i]) * share(i)
+        // accuracy_part[i] = predicted[i] == label[i] ? share(i) : 0
+        if (leads(team)) {
+            t.loss_part[i] = (log(z_sum) - target_score) * row_share;
+            t.accuracy_part[i] = (int)predicted == label ? row_share : 0.0f;
+        }
+
+        // d_h[i, j] = sum over k of d_z[i, k] * z.weight[k, j]
+        // d_h_pre[i, j] = uniform(0, i * H + j) >= 0.5 ? d_h[i, j] : 0
+        // h_to_d_h_where[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) > 0 ? d_h_pre[i, j] * 2 : 0
+        auto term_3 = [&](int j, int k) { return d_z[k] * t.z_weight[k * H + j]; };
+        auto store_3 = [&](int j, float sum) {
+            float d_h_pre_mul = (uniform(batch, 0, i * H + j) >= 0.5f ? sum : 0.0f) * 2.0f;
+            t.h_to_d_h_where[i * H + j] = x_relu[j] > 0.0f ? d_h_pre_mul : 0.0f;
+        };
+        team_product<H, Z>(team, term_3, store_3);
     }
-    z_sum = team_sum(team, z_sum);
-    target_score = team_sum(team, target_score);
-    predicted = team_min(team, predicted);
-
-    // d_z[i, j] = share(i) / z_sum[i] * exp(z[i, j] - z_max[i]) - (label[i] == j ? share(i) : 0)
-    for (int j = team.first; j < Z; j += team.stride)
-        d_z[j] = t.d_z[i * Z + j] = row_share / z_sum * exp(z[j] - z_max) - (label == j ? row_share : 0.0f);
-    team.sync();
-
-    // loss_part[i] = (log(z_sum[i]) - target_score[i]) * share(i)
-    // accuracy_part[i] = predicted[i] == label[i] ? share(i) : 0
-    if (leads(team)) {
-        t.loss_part[i] = (log(z_sum) - target_score) * row_share;
-        t.accuracy_part[i] = (int)predicted == label ? row_share : 0.0f;
-    }
-
-    // d_h[i, j] = sum over k of d_z[i, k] * z.weight[k, j]
-    // d_h_pre[i, j] = uniform(0, i * H + j) >= 0.5 ? d_h[i, j] : 0
-    // h_to_d_h_where[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) > 0 ? d_h_pre[i, j] * 2 : 0
-    auto term_3 = [&](int j, int k) { return d_z[k] * t.z_weight[k * H + j]; };
-    auto store_3 = [&](int j, float sum) {
-        float d_h_pre_mul = (uniform(batch, 0, i * H + j) >= 0.5f ? sum : 0.0f) * 2.0f;
-        t.h_to_d_h_where[i * H + j] = x_relu[j] > 0.0f ? d_h_pre_mul : 0.0f;
-    };
-    team_product<H, Z>(team, term_3, store_3);
-}
+};
 
 // gradient of z = linear(h, 3)                                                            program-classes.mt:10
 // optimizer = adam(1e-2)                                                                  program-classes.mt:15
@@ -170,47 +174,49 @@ static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, 
 //     v[i] = 0.999 * z.bias.v[i] + 0.001 * (d_z.bias[i] * d_z.bias[i])
 //     deviation[i] = sqrt(v[i]) * correction + 1e-08
 //     z.bias[i] = z.bias[i] - rate * (m[i] / deviation[i])
-// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
-using d_z_weight_product = Product<Z, H, BATCH>;
-using d_z_weight_tile = Tile<16, 16, 1, 1, 1>;
-constexpr int d_z_weight_tiles = product_tiles<d_z_weight_product, d_z_weight_tile>();
-static __device__ void d_z_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    auto left = transposed(matrix<Z>(t.d_z));
-    auto right = matrix<H>(t.h);
-    float rate = 0.01f / -expm1(step(batch) * LOG_BETA1);
-    float correction = 1.0f / root(-expm1(step(batch) * LOG_BETA2));
-    struct Ahead {
-        float z_weight_m;
-        float z_weight_v;
-        float z_weight;
-    };
-    auto read = [&](int i, int j) {
-        return Ahead{t.z_weight_m[i * H + j], t.z_weight_v[i * H + j], t.z_weight[i * H + j]};
-    };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
-        float m = 0.9f * ahead.z_weight_m + 0.1f * sum;
-        float v = 0.999f * ahead.z_weight_v + 0.001f * (sum * sum);
-        t.z_weight_m[i * H + j] = m;
-        t.z_weight_v[i * H + j] = v;
-        t.z_weight[i * H + j] = ahead.z_weight - rate * (m / (root(v) * correction + 1e-08f));
-    };
-    // the same for the sums over k of left(i, k)
-    struct RowAhead {
-        float z_bias_m;
-        float z_bias_v;
-        float z_bias;
-    };
-    auto read_row = [&](int i) { return RowAhead{t.z_bias_m[i], t.z_bias_v[i], t.z_bias[i]}; };
-    auto row_out = [&](int i, float sum, const RowAhead &ahead) {
-        float m = 0.9f * ahead.z_bias_m + 0.1f * sum;
-        float v = 0.999f * ahead.z_bias_v + 0.001f * (sum * sum);
-        t.z_bias_m[i] = m;
-        t.z_bias_v[i] = v;
-        t.z_bias[i] = ahead.z_bias - rate * (m / (root(v) * correction + 1e-08f));
-    };
-    matmul<d_z_weight_product, d_z_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                sum_of_a(preloaded_early(read_row, row_out)));
-}
+struct d_z_weight {
+    // 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
+    using Shape = Product<Z, H, BATCH>;
+    using Cut = Tile<16, 16, 1, 1, 1>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        auto left = transposed(matrix<Z>(t.d_z));
+        auto right = matrix<H>(t.h);
+        float rate = 0.01f / -expm1(step(batch) * LOG_BETA1);
+        float correction = 1.0f / root(-expm1(step(batch) * LOG_BETA2));
+        struct Ahead {
+            float z_weight_m;
+            float z_weight_v;
+            float z_weight;
+        };
+        auto read = [&](int i, int j) {
+            return Ahead{t.z_weight_m[i * H + j], t.z_weight_v[i * H + j], t.z_weight[i * H + j]};
+        };
+        auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+            float m = 0.9f * ahead.z_weight_m + 0.1f * sum;
+            float v = 0.999f * ahead.z_weight_v + 0.001f * (sum * sum);
+            t.z_weight_m[i * H + j] = m;
+            t.z_weight_v[i * H + j] = v;
+            t.z_weight[i * H + j] = ahead.z_weight - rate * (m / (root(v) * correction + 1e-08f));
+        };
+        // the same for the sums over k of left(i, k)
+        struct RowAhead {
+            float z_bias_m;
+            float z_bias_v;
+            float z_bias;
+        };
+        auto read_row = [&](int i) { return RowAhead{t.z_bias_m[i], t.z_bias_v[i], t.z_bias[i]}; };
+        auto row_out = [&](int i, float sum, const RowAhead &ahead) {
+            float m = 0.9f * ahead.z_bias_m + 0.1f * sum;
+            float v = 0.999f * ahead.z_bias_v + 0.001f * (sum * sum);
+            t.z_bias_m[i] = m;
+            t.z_bias_v[i] = v;
+            t.z_bias[i] = ahead.z_bias - rate * (m / (root(v) * correction + 1e-08f));
+        };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, preloaded_early(read, out),
+                           sum_of_a(preloaded_early(read_row, row_out)));
+    }
+};
 
 // gradient of h = dropout(relu(linear(x, 4)), 0.5)                                         program-classes.mt:9
 // optimizer = adam(1e-2)                                                                  program-classes.mt:15
@@ -224,92 +230,83 @@ static __device__ void d_z_weight(const Tensors &t, const Batch &batch, int tile
 //     v[i] = 0.999 * h.bias.v[i] + 0.001 * (d_h.bias[i] * d_h.bias[i])
 //     deviation[i] = sqrt(v[i]) * correction + 1e-08
 //     h.bias[i] = h.bias[i] - rate * (m[i] / deviation[i])
-// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
-using d_h_weight_product = Product<H, X, BATCH>;
-using d_h_weight_tile = Tile<16, 16, 1, 1, 1, 2>; // the last: its first warp
-constexpr int d_h_weight_tiles = product_tiles<d_h_weight_product, d_h_weight_tile>();
-static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    auto left = transposed(matrix<H>(t.h_to_d_h_where));
-    auto right = gathered<X>(t.x, batch, [](float v) { return v; });
-    float rate = 0.01f / -expm1(step(batch) * LOG_BETA1);
-    float correction = 1.0f / root(-expm1(step(batch) * LOG_BETA2));
-    struct Ahead {
-        float h_weight_m;
-        float h_weight_v;
-        float h_weight;
-    };
-    auto read = [&](int i, int j) {
-        return Ahead{t.h_weight_m[i * X + j], t.h_weight_v[i * X + j], t.h_weight[i * X + j]};
-    };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
-        float m = 0.9f * ahead.h_weight_m + 0.1f * sum;
-        float v = 0.999f * ahead.h_weight_v + 0.001f * (sum * sum);
-        t.h_weight_m[i * X + j] = m;
-        t.h_weight_v[i * X + j] = v;
-        t.h_weight[i * X + j] = ahead.h_weight - rate * (m / (root(v) * correction + 1e-08f));
-    };
-    // the same for the sums over k of left(i, k)
-    struct RowAhead {
-        float h_bias_m;
-        float h_bias_v;
-        float h_bias;
-    };
-    auto read_row = [&](int i) { return RowAhead{t.h_bias_m[i], t.h_bias_v[i], t.h_bias[i]}; };
-    auto row_out = [&](int i, float sum, const RowAhead &ahead) {
-        float m = 0.9f * ahead.h_bias_m + 0.1f * sum;
-        float v = 0.999f * ahead.h_bias_v + 0.001f * (sum * sum);
-        t.h_bias_m[i] = m;
-        t.h_bias_v[i] = v;
-        t.h_bias[i] = ahead.h_bias - rate * (m / (root(v) * correction + 1e-08f));
-    };
-    matmul<d_h_weight_product, d_h_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                sum_of_a(preloaded_early(read_row, row_out)));
-}
+struct d_h_weight {
+    // 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
+    using Shape = Product<H, X, BATCH>;
+    using Cut = Tile<16, 16, 1, 1, 1, 2>; // the last: its first warp
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        auto left = transposed(matrix<H>(t.h_to_d_h_where));
+        auto right = gathered<X>(t.x, batch, [](float v) { return v; });
+        float rate = 0.01f / -expm1(step(batch) * LOG_BETA1);
+        float correction = 1.0f / root(-expm1(step(batch) * LOG_BETA2));
+        struct Ahead {
+            float h_weight_m;
+            float h_weight_v;
+            float h_weight;
+        };
+        auto read = [&](int i, int j) {
+            return Ahead{t.h_weight_m[i * X + j], t.h_weight_v[i * X + j], t.h_weight[i * X + j]};
+        };
+        auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+            float m = 0.9f * ahead.h_weight_m + 0.1f * sum;
+            float v = 0.999f * ahead.h_weight_v + 0.001f * (sum * sum);
+            t.h_weight_m[i * X + j] = m;
+            t.h_weight_v[i * X + j] = v;
+            t.h_weight[i * X + j] = ahead.h_weight - rate * (m / (root(v) * correction + 1e-08f));
+        };
+        // the same for the sums over k of left(i, k)
+        struct RowAhead {
+            float h_bias_m;
+            float h_bias_v;
+            float h_bias;
+        };
+        auto read_row = [&](int i) { return RowAhead{t.h_bias_m[i], t.h_bias_v[i], t.h_bias[i]}; };
+        auto row_out = [&](int i, float sum, const RowAhead &ahead) {
+            float m = 0.9f * ahead.h_bias_m + 0.1f * sum;
+            float v = 0.999f * ahead.h_bias_v + 0.001f * (sum * sum);
+            t.h_bias_m[i] = m;
+            t.h_bias_v[i] = v;
+            t.h_bias[i] = ahead.h_bias - rate * (m / (root(v) * correction + 1e-08f));
+        };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, preloaded_early(read, out),
+                           sum_of_a(preloaded_early(read_row, row_out)));
+    }
+};
 
 // loss = cross_entropy(z, label)                                                          program-classes.mt:14
 // metric = accuracy(z, label)                                                             program-classes.mt:17
-constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct report_loss {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // loss = sum over i of loss_part[i]
-    // accuracy = sum over i of accuracy_part[i]
-    float loss_part_sum = 0;
-    float accuracy_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride) {
-        loss_part_sum += t.loss_part[j];
-        accuracy_part_sum += t.accuracy_part[j];
+        // loss = sum over i of loss_part[i]
+        // accuracy = sum over i of accuracy_part[i]
+        float loss_part_sum = 0;
+        float accuracy_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride) {
+            loss_part_sum += t.loss_part[j];
+            accuracy_part_sum += t.accuracy_part[j];
+        }
+        loss_part_sum = team_sum(team, loss_part_sum);
+        accuracy_part_sum = team_sum(team, accuracy_part_sum);
+        if (leads(team)) {
+            batch.reports[REPORT_LOSS] = loss_part_sum;
+            batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
+        }
     }
-    loss_part_sum = team_sum(team, loss_part_sum);
-    accuracy_part_sum = team_sum(team, accuracy_part_sum);
-    if (leads(team)) {
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-        batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
-    }
-}
+};
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-using train_1_launch = Phase<Tensors, h_to_d_h, h_to_d_h_tiles, h_to_d_h_shared_bytes>;
+using train_2 = Phase<d_z_weight, d_h_weight, report_loss>;
 
-// phase 2 of 2: 3 tiles
-static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < d_z_weight_tiles)
-        return d_z_weight(t, batch, tile, shared, gate);
-    tile -= d_z_weight_tiles;
-    if (tile < d_h_weight_tiles)
-        return d_h_weight(t, batch, tile, shared, gate);
-    tile -= d_h_weight_tiles;
-    report_loss(t, batch, shared, gate);
-}
-constexpr int train_2_tiles = d_z_weight_tiles + d_h_weight_tiles + report_loss_tiles;
-using train_2_launch = Phase<Tensors, train_2, train_2_tiles, report_loss_shared_bytes, 0>;
-
-using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch>;
+using Train = Step<Tensors, BATCH, REPORTS, Phase<h_to_d_h>, train_2>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -318,10 +315,10 @@ static Persistent<Train, Form::solo> schedule;
 
 // row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
 static const Part parts[] = {
-    {0, 0, h_to_d_h_tiles},    // train_1
-    {1, 1, d_z_weight_tiles},  // train_2
-    {2, 1, d_h_weight_tiles},  // train_2
-    {3, 1, report_loss_tiles}, // train_2
+    {0, 0, h_to_d_h::tiles},    // train_1
+    {1, 1, d_z_weight::tiles},  // train_2
+    {2, 1, d_h_weight::tiles},  // train_2
+    {3, 1, report_loss::tiles}, // train_2
 };
 static Repeated<Train> repeated;
 
@@ -357,102 +354,104 @@ static void release() {
 // z = linear(h, 3)                                                                        program-classes.mt:10
 // loss = cross_entropy(z, label)                                                          program-classes.mt:14
 // metric = accuracy(z, label)                                                             program-classes.mt:17
-constexpr int eval_h_to_prediction_tiles = divide_up(BATCH, Warp::rows);
-constexpr int eval_h_to_prediction_row_floats = H + Z; // that a row keeps from stage to stage
-constexpr int eval_h_to_prediction_shared_bytes = team_shared<Warp>(eval_h_to_prediction_row_floats);
-static __device__ void eval_h_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float *h = row_memory(team, shared, eval_h_to_prediction_row_floats);
-    float *z = h + H;
+struct eval_h_to_prediction {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = H + Z; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float *h = row_memory(team, shared, row_floats);
+        float *z = h + H;
 
-    // h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
-    auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
-    auto store = [&](int j, float sum) { h[j] = relu(sum + t.h_bias[j]); };
-    team_product<H, X>(team, term, store);
-    team.sync();
+        // h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
+        auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
+        auto store = [&](int j, float sum) { h[j] = relu(sum + t.h_bias[j]); };
+        team_product<H, X>(team, term, store);
+        team.sync();
 
-    // z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
-    auto term_2 = [&](int j, int k) { return h[k] * t.z_weight[j * H + k]; };
-    auto store_2 = [&](int j, float sum) { z[j] = sum + t.z_bias[j]; };
-    team_product<Z, H>(team, term_2, store_2);
-    team.sync();
+        // z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
+        auto term_2 = [&](int j, int k) { return h[k] * t.z_weight[j * H + k]; };
+        auto store_2 = [&](int j, float sum) { z[j] = sum + t.z_bias[j]; };
+        team_product<Z, H>(team, term_2, store_2);
+        team.sync();
 
-    // z_max[i] = max over j of z[i, j]
-    float z_max = -INFINITY;
-    for (int j = team.first; j < Z; j += team.stride)
-        z_max = fmax(z_max, z[j]);
-    z_max = team_max(team, z_max);
+        // z_max[i] = max over j of z[i, j]
+        float z_max = -INFINITY;
+        for (int j = team.first; j < Z; j += team.stride)
+            z_max = fmax(z_max, z[j]);
+        z_max = team_max(team, z_max);
 
-    // z_sum[i] = sum over j of exp(z[i, j] - z_max[i])
-    // target_score[i] = sum over j of (label[i] == j ? z[i, j] - z_max[i] : 0)
-    // predicted[i] = min over j of (z[i, j] == z_max[i] ? j : 3)
-    float z_sum = 0;
-    float target_score = 0;
-    float predicted = INFINITY;
-    int label = t.label[example];
-    for (int j = team.first; j < Z; j += team.stride) {
-        float z_sub = z[j] - z_max;
-        z_sum += exp(z_sub);
-        target_score += label == j ? z_sub : 0.0f;
-        predicted = fmin(predicted, z[j] == z_max ? (float)j : 3.0f);
+        // z_sum[i] = sum over j of exp(z[i, j] - z_max[i])
+        // target_score[i] = sum over j of (label[i] == j ? z[i, j] - z_max[i] : 0)
+        // predicted[i] = min over j of (z[i, j] == z_max[i] ? j : 3)
+        float z_sum = 0;
+        float target_score = 0;
+        float predicted = INFINITY;
+        int label = t.label[example];
+        for (int j = team.first; j < Z; j += team.stride) {
+            float z_sub = z[j] - z_max;
+            z_sum += exp(z_sub);
+            target_score += label == j ? z_sub : 0.0f;
+            predicted = fmin(predicted, z[j] == z_max ? (float)j : 3.0f);
+        }
+        z_sum = team_sum(team, z_sum);
+        target_score = team_sum(team, target_score);
+        predicted = team_min(team, predicted);
+
+        // loss_part[i] = (log(z_sum[i]) - target_score[i]) * share(i)
+        // accuracy_part[i] = predicted[i] == label[i] ? share(i) : 0
+        if (leads(team)) {
+            t.eval_loss_part[i] = (log(z_sum) - target_score) * row_share;
+            t.eval_accuracy_part[i] = (int)predicted == label ? row_share : 0.0f;
+        }
+
+        // prediction[i, j] = exp(z[i, j] - z_max[i]) * (1 / z_sum[i])
+        for (int j = team.first; j < Z; j += team.stride)
+            t.eval_prediction[i * Z + j] = exp(z[j] - z_max) * (1.0f / z_sum);
     }
-    z_sum = team_sum(team, z_sum);
-    target_score = team_sum(team, target_score);
-    predicted = team_min(team, predicted);
-
-    // loss_part[i] = (log(z_sum[i]) - target_score[i]) * share(i)
-    // accuracy_part[i] = predicted[i] == label[i] ? share(i) : 0
-    if (leads(team)) {
-        t.eval_loss_part[i] = (log(z_sum) - target_score) * row_share;
-        t.eval_accuracy_part[i] = (int)predicted == label ? row_share : 0.0f;
-    }
-
-    // prediction[i, j] = exp(z[i, j] - z_max[i]) * (1 / z_sum[i])
-    for (int j = team.first; j < Z; j += team.stride)
-        t.eval_prediction[i * Z + j] = exp(z[j] - z_max) * (1.0f / z_sum);
-}
+};
 
 // loss = cross_entropy(z, label)                                                          program-classes.mt:14
 // metric = accuracy(z, label)                                                             program-classes.mt:17
-constexpr int eval_report_loss_tiles = 1;
-constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct eval_report_loss {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // loss = sum over i of loss_part[i]
-    // accuracy = sum over i of accuracy_part[i]
-    float loss_part_sum = 0;
-    float accuracy_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride) {
-        loss_part_sum += t.eval_loss_part[j];
-        accuracy_part_sum += t.eval_accuracy_part[j];
+        // loss = sum over i of loss_part[i]
+        // accuracy = sum over i of accuracy_part[i]
+        float loss_part_sum = 0;
+        float accuracy_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride) {
+            loss_part_sum += t.eval_loss_part[j];
+            accuracy_part_sum += t.eval_accuracy_part[j];
+        }
+        loss_part_sum = team_sum(team, loss_part_sum);
+        accuracy_part_sum = team_sum(team, accuracy_part_sum);
+        if (leads(team)) {
+            batch.reports[REPORT_LOSS] = loss_part_sum;
+            batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
+        }
     }
-    loss_part_sum = team_sum(team, loss_part_sum);
-    accuracy_part_sum = team_sum(team, accuracy_part_sum);
-    if (leads(team)) {
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-        batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
-    }
-}
+};
 
-using eval_1_launch =
-    Phase<Tensors, eval_h_to_prediction, eval_h_to_prediction_tiles, eval_h_to_prediction_shared_bytes>;
-using eval_2_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
-
-using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch>;
+using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_h_to_prediction>, Phase<eval_report_loss>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
 }
+
+} // namespace
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 

@@ -12,11 +12,11 @@
 // group them; the step; evaluation; tables for the runtime; main.
 //
 // How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
-// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
-// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
-// has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
-// a single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the
-// phases, and in a phase over the tiles (cuda/schedule.cuh).
+// kernel's run(). Phases run one after the other; the tiles of a phase, of all its kernels, may run at the same
+// time, in any order. A tile may start while the phase before is still running; gate() returns when that has
+// ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of a
+// single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the phases,
+// and in a phase over the tiles (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -34,6 +34,8 @@
 
 enum { BATCH = 8, X = 4 };
 enum { REPORT_LOSS, REPORT_MAE, REPORTS };
+
+namespace { // of this file alone: a kernel may be called like a function of others, or of another program
 
 // ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
@@ -59,40 +61,42 @@ struct Tensors {
 // y = linear(x, 1)                                                                             set-metrics.mt:8
 // loss = mse(y, price)                                                                        set-metrics.mt:11
 // metric = [rmse(y, price), mae(y, price), r2(y, price)]                                      set-metrics.mt:12
-constexpr int y_to_d_y_tiles = divide_up(BATCH, Warp::rows);
-constexpr int y_to_d_y_row_floats = 1; // that a row keeps from stage to stage
-constexpr int y_to_d_y_shared_bytes = team_shared<Warp>(y_to_d_y_row_floats);
-static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    float price = t.price[example];
-    gate();
-    if (i >= BATCH)
-        return;
-    float *y_sub = row_memory(team, shared, y_to_d_y_row_floats);
+struct y_to_d_y {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = 1; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        float price = t.price[example];
+        gate();
+        if (i >= BATCH)
+            return;
+        float *y_sub = row_memory(team, shared, row_floats);
 
-    // y[i, 0] = (sum over k of x[i, k] * y.weight[0, k]) + y.bias[0]
-    // d_y[i, 0] = share(i) * (y[i, 0] - price[i, 0]) + share(i) * (y[i, 0] - price[i, 0])
-    float y_bias = t.y_bias[0];
-    auto term = [&](int j, int k) { return t.x[example * X + k] * t.y_weight[k]; };
-    auto store = [&](int j, float sum) {
-        float y_sub_2 = sum + y_bias - price;
-        float share_mul = row_share * y_sub_2;
-        y_sub[j] = y_sub_2;
-        t.d_y[i] = share_mul + share_mul;
-    };
-    team_product<1, X>(team, term, store);
-    team.sync();
+        // y[i, 0] = (sum over k of x[i, k] * y.weight[0, k]) + y.bias[0]
+        // d_y[i, 0] = share(i) * (y[i, 0] - price[i, 0]) + share(i) * (y[i, 0] - price[i, 0])
+        float y_bias = t.y_bias[0];
+        auto term = [&](int j, int k) { return t.x[example * X + k] * t.y_weight[k]; };
+        auto store = [&](int j, float sum) {
+            float y_sub_2 = sum + y_bias - price;
+            float share_mul = row_share * y_sub_2;
+            y_sub[j] = y_sub_2;
+            t.d_y[i] = share_mul + share_mul;
+        };
+        team_product<1, X>(team, term, store);
+        team.sync();
 
-    // loss_part[i] = (y[i, 0] - price[i, 0]) * (y[i, 0] - price[i, 0]) * share(i)
-    // mae_part[i] = fabs(y[i, 0] - price[i, 0]) * share(i)
-    if (leads(team)) {
-        t.loss_part[i] = y_sub[0] * y_sub[0] * row_share;
-        t.mae_part[i] = fabs(y_sub[0]) * row_share;
+        // loss_part[i] = (y[i, 0] - price[i, 0]) * (y[i, 0] - price[i, 0]) * share(i)
+        // mae_part[i] = fabs(y[i, 0] - price[i, 0]) * share(i)
+        if (leads(team)) {
+            t.loss_part[i] = y_sub[0] * y_sub[0] * row_share;
+            t.mae_part[i] = fabs(y_sub[0]) * row_share;
+        }
     }
-}
+};
 
 // gradient of y = linear(x, 1)                                                                 set-metrics.mt:8
 // optimizer = sgd(0.1)                                                                        set-metrics.mt:13
@@ -100,69 +104,63 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
 //     y.weight[0, j] = y.weight[0, j] - 0.1 * d_y.weight[0, j]
 //     d_y.bias[0] = sum over j of d_y[j, 0]
 //     y.bias[0] = y.bias[0] - 0.1 * d_y.bias[0]
-// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
-using d_y_weight_product = Product<1, X, BATCH>;
-using d_y_weight_tile = Tile<16, 16, 1, 1, 1>;
-constexpr int d_y_weight_tiles = product_tiles<d_y_weight_product, d_y_weight_tile>();
-static __device__ void d_y_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    auto left = transposed(matrix<1>(t.d_y));
-    auto right = gathered<X>(t.x, batch, [](float v) { return v; });
-    struct Ahead {
-        float y_weight;
-    };
-    auto read = [&](int i, int j) { return Ahead{t.y_weight[j]}; };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) { t.y_weight[j] = ahead.y_weight - 0.1f * sum; };
-    // the same for the sums over k of left(i, k)
-    struct RowAhead {
-        float y_bias;
-    };
-    auto read_row = [&](int i) { return RowAhead{t.y_bias[i]}; };
-    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.y_bias[i] = ahead.y_bias - 0.1f * sum; };
-    matmul<d_y_weight_product, d_y_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                sum_of_a(preloaded_early(read_row, row_out)));
-}
+struct d_y_weight {
+    // 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
+    using Shape = Product<1, X, BATCH>;
+    using Cut = Tile<16, 16, 1, 1, 1>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        auto left = transposed(matrix<1>(t.d_y));
+        auto right = gathered<X>(t.x, batch, [](float v) { return v; });
+        struct Ahead {
+            float y_weight;
+        };
+        auto read = [&](int i, int j) { return Ahead{t.y_weight[j]}; };
+        auto out = [&](int i, int j, float sum, const Ahead &ahead) { t.y_weight[j] = ahead.y_weight - 0.1f * sum; };
+        // the same for the sums over k of left(i, k)
+        struct RowAhead {
+            float y_bias;
+        };
+        auto read_row = [&](int i) { return RowAhead{t.y_bias[i]}; };
+        auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.y_bias[i] = ahead.y_bias - 0.1f * sum; };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, preloaded_early(read, out),
+                           sum_of_a(preloaded_early(read_row, row_out)));
+    }
+};
 
 // loss = mse(y, price)                                                                        set-metrics.mt:11
 // metric = [rmse(y, price), mae(y, price), r2(y, price)]                                      set-metrics.mt:12
-constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct report_loss {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // loss = sum over i of loss_part[i]
-    // mae = sum over i of mae_part[i]
-    float loss_part_sum = 0;
-    float mae_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride) {
-        loss_part_sum += t.loss_part[j];
-        mae_part_sum += t.mae_part[j];
+        // loss = sum over i of loss_part[i]
+        // mae = sum over i of mae_part[i]
+        float loss_part_sum = 0;
+        float mae_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride) {
+            loss_part_sum += t.loss_part[j];
+            mae_part_sum += t.mae_part[j];
+        }
+        loss_part_sum = team_sum(team, loss_part_sum);
+        mae_part_sum = team_sum(team, mae_part_sum);
+        if (leads(team)) {
+            batch.reports[REPORT_LOSS] = loss_part_sum;
+            batch.reports[REPORT_MAE] = mae_part_sum;
+        }
     }
-    loss_part_sum = team_sum(team, loss_part_sum);
-    mae_part_sum = team_sum(team, mae_part_sum);
-    if (leads(team)) {
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-        batch.reports[REPORT_MAE] = mae_part_sum;
-    }
-}
+};
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-using train_1_launch = Phase<Tensors, y_to_d_y, y_to_d_y_tiles, y_to_d_y_shared_bytes>;
+using train_2 = Phase<d_y_weight, report_loss>;
 
-// phase 2 of 2: 2 tiles
-static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < d_y_weight_tiles)
-        return d_y_weight(t, batch, tile, shared, gate);
-    tile -= d_y_weight_tiles;
-    report_loss(t, batch, shared, gate);
-}
-constexpr int train_2_tiles = d_y_weight_tiles + report_loss_tiles;
-using train_2_launch = Phase<Tensors, train_2, train_2_tiles, report_loss_shared_bytes, 0>;
-
-using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch>;
+using Train = Step<Tensors, BATCH, REPORTS, Phase<y_to_d_y>, train_2>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -171,9 +169,9 @@ static Persistent<Train, Form::solo> schedule;
 
 // row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
 static const Part parts[] = {
-    {0, 0, y_to_d_y_tiles},    // train_1
-    {1, 1, d_y_weight_tiles},  // train_2
-    {2, 1, report_loss_tiles}, // train_2
+    {0, 0, y_to_d_y::tiles},    // train_1
+    {1, 1, d_y_weight::tiles},  // train_2
+    {2, 1, report_loss::tiles}, // train_2
 };
 static Repeated<Train> repeated;
 
@@ -207,79 +205,77 @@ static void release() {
 
 // metric = [rmse(y, price), mae(y, price), r2(y, price)]                                      set-metrics.mt:12
 //     eval_keep_eval_cast[i, 0] = price[i, 0]
-constexpr int eval_keep_eval_tiles = divide_up(BATCH, Thread::rows);
-static __device__ void eval_keep_eval(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    int64_t example = row(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    t.eval_keep_eval_cast[i] = (float)t.price[example];
-}
+struct eval_keep_eval {
+    static constexpr int tiles = divide_up(BATCH, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        int64_t example = row(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        t.eval_keep_eval_cast[i] = (float)t.price[example];
+    }
+};
 
 // y = linear(x, 1)                                                                             set-metrics.mt:8
 //     y[i, 0] = (sum over k of x[i, k] * y.weight[0, k]) + y.bias[0]
-constexpr int eval_keep_y_tiles = divide_up(BATCH, Warp::rows);
-constexpr int eval_keep_y_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_keep_y(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float y_bias = t.y_bias[0];
-    auto term = [&](int j, int k) { return t.x[example * X + k] * t.y_weight[k]; };
-    auto store = [&](int j, float sum) { t.eval_y[i] = sum + y_bias; };
-    team_product<1, X>(team, term, store);
-}
+struct eval_keep_y {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float y_bias = t.y_bias[0];
+        auto term = [&](int j, int k) { return t.x[example * X + k] * t.y_weight[k]; };
+        auto store = [&](int j, float sum) { t.eval_y[i] = sum + y_bias; };
+        team_product<1, X>(team, term, store);
+    }
+};
 
 // loss = mse(y, price)                                                                        set-metrics.mt:11
 // metric = [rmse(y, price), mae(y, price), r2(y, price)]                                      set-metrics.mt:12
-constexpr int eval_report_loss_tiles = 1;
-constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct eval_report_loss {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // loss_part[i] = (y[i, 0] - price[i, 0]) * (y[i, 0] - price[i, 0]) * share(i)
-    // loss = sum over i of loss_part[i]
-    // mae_part[i] = fabs(y[i, 0] - price[i, 0]) * share(i)
-    // mae = sum over i of mae_part[i]
-    float loss_part_sum = 0;
-    float mae_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride) {
-        float y_sub = t.eval_y[j] - t.price[row(batch, j)];
-        loss_part_sum += y_sub * y_sub * share(batch, j);
-        mae_part_sum += fabs(y_sub) * share(batch, j);
+        // loss_part[i] = (y[i, 0] - price[i, 0]) * (y[i, 0] - price[i, 0]) * share(i)
+        // loss = sum over i of loss_part[i]
+        // mae_part[i] = fabs(y[i, 0] - price[i, 0]) * share(i)
+        // mae = sum over i of mae_part[i]
+        float loss_part_sum = 0;
+        float mae_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride) {
+            float y_sub = t.eval_y[j] - t.price[row(batch, j)];
+            loss_part_sum += y_sub * y_sub * share(batch, j);
+            mae_part_sum += fabs(y_sub) * share(batch, j);
+        }
+        loss_part_sum = team_sum(team, loss_part_sum);
+        mae_part_sum = team_sum(team, mae_part_sum);
+        if (leads(team)) {
+            batch.reports[REPORT_LOSS] = loss_part_sum;
+            batch.reports[REPORT_MAE] = mae_part_sum;
+        }
     }
-    loss_part_sum = team_sum(team, loss_part_sum);
-    mae_part_sum = team_sum(team, mae_part_sum);
-    if (leads(team)) {
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-        batch.reports[REPORT_MAE] = mae_part_sum;
-    }
-}
+};
 
-// phase 1 of 2: 2 tiles
-static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < eval_keep_eval_tiles)
-        return eval_keep_eval(t, batch, tile, gate);
-    tile -= eval_keep_eval_tiles;
-    eval_keep_y(t, batch, tile, shared, gate);
-}
-constexpr int eval_1_tiles = eval_keep_eval_tiles + eval_keep_y_tiles;
-using eval_1_launch = Phase<Tensors, eval_1, eval_1_tiles, eval_keep_y_shared_bytes>;
+using eval_1 = Phase<eval_keep_eval, eval_keep_y>;
 
-using eval_2_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
-
-using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch>;
+using Eval = Step<Tensors, BATCH, REPORTS, eval_1, Phase<eval_report_loss>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
 }
+
+} // namespace
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 

@@ -18,9 +18,9 @@
 // group them; the step; evaluation; tables for the runtime; main.
 //
 // How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
-// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
-// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
-// has ended. What that phase does not write may be read ahead of the gate, and is. A shard of a batch is a CUDA
+// kernel's run(). Phases run one after the other; the tiles of a phase, of all its kernels, may run at the same
+// time, in any order. A tile may start while the phase before is still running; gate() returns when that has
+// ended. What that phase does not write may be read ahead of the gate, and is. A shard of a batch is a CUDA
 // graph of a launch or more per phase, with a block for each tile, and so is the update behind all shards
 // (cuda/schedule.cuh).
 
@@ -43,6 +43,8 @@
 enum { BATCH = 4, X = 5, H = 6, Y = 3 };
 enum { REPORT_LOSS, REPORTS };
 enum { WHOLE_BATCH = 10 }; // of which BATCH are a shard
+
+namespace { // of this file alone: a kernel may be called like a function of others, or of another program
 
 // ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
@@ -85,217 +87,228 @@ struct Tensors {
     float *d_h_1_weight_mul = (float *)(arena + 7936);                     // [BATCH, H]
 };
 
-// Layers that are alike share their functions, which are given the tensors of one place:
+// Layers that are alike share their kernels, which are given the tensors of one place, Own:
 // update_h_0_weight_momentum_places has a row for each, where its tensors begin, in units of 256 bytes. Those
 // that differ in sizes are one template, update_h_0_weight_momentum_sized, and a struct for each that says
-// which sizes, and which rows of the table are its own.
+// which sizes, and which rows of the table are its own. A launch takes row 0, made again row 1, 2 ...;
+// At<kernel, 3, 2, 4> takes rows 3 to 6, made again 5 to 8 (cuda/phase.cuh).
 
 // ---- training step ------------------------------------------------------------------------------------------
 
 // h = batch_norm(linear(dropout(x, 0.5), 6))                                                       shards.mt:10
-constexpr int to_h_tiles = divide_up(BATCH, Warp::rows);
-constexpr int to_h_row_floats = X; // that a row keeps from stage to stage
-constexpr int to_h_shared_bytes = team_shared<Warp>(to_h_row_floats);
-static __device__ void to_h(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float *where = row_memory(team, shared, to_h_row_floats);
-    for (int j = team.first; j < X; j += team.stride) {
-        bool ge = uniform(batch, 0, examples_of_shards_before(batch) * 5 + i * X + j) >= 0.5f;
-        where[j] = ge ? t.x[example * X + j] * 2.0f : 0.0f;
-    }
-    team.sync();
+struct to_h {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = X; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float *where = row_memory(team, shared, row_floats);
+        for (int j = team.first; j < X; j += team.stride) {
+            bool ge = uniform(batch, 0, examples_of_shards_before(batch) * 5 + i * X + j) >= 0.5f;
+            where[j] = ge ? t.x[example * X + j] * 2.0f : 0.0f;
+        }
+        team.sync();
 
-    // to_h_add[i, j] = (sum over k of to_h_2_where[i, k] * h.0.weight[j, k]) + h.0.bias[j]
-    auto term = [&](int j, int k) { return where[k] * t.h_0_weight[j * X + k]; };
-    auto store = [&](int j, float sum) { t.to_h_add[i * H + j] = sum + t.h_0_bias[j]; };
-    team_product<H, X>(team, term, store);
-}
+        // to_h_add[i, j] = (sum over k of to_h_2_where[i, k] * h.0.weight[j, k]) + h.0.bias[j]
+        auto term = [&](int j, int k) { return where[k] * t.h_0_weight[j * X + k]; };
+        auto store = [&](int j, float sum) { t.to_h_add[i * H + j] = sum + t.h_0_bias[j]; };
+        team_product<H, X>(team, term, store);
+    }
+};
 
 // h = batch_norm(linear(dropout(x, 0.5), 6))                                                       shards.mt:10
 //     to_h_2_where[i, j] = uniform(0, examples_of_shards_before * 5 + i * X + j) >= 0.5 ? x[i, j] * 2 : 0
-constexpr int to_h_2_tiles = divide_up(BATCH * X, Thread::rows);
-static __device__ void to_h_2(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= BATCH * X)
-        return;
-    float x_mul = t.x[row(batch, i / X) * X + i % X] * 2.0f;
-    t.to_h_2_where[i] = uniform(batch, 0, examples_of_shards_before(batch) * 5 + i) >= 0.5f ? x_mul : 0.0f;
-}
+struct to_h_2 {
+    static constexpr int tiles = divide_up(BATCH * X, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= BATCH * X)
+            return;
+        float x_mul = t.x[row(batch, i / X) * X + i % X] * 2.0f;
+        t.to_h_2_where[i] = uniform(batch, 0, examples_of_shards_before(batch) * 5 + i) >= 0.5f ? x_mul : 0.0f;
+    }
+};
 
 // h = batch_norm(linear(dropout(x, 0.5), 6))                                                       shards.mt:10
 // y = linear(relu(h), 3)                                                                           shards.mt:11
 // optimizer = sgd(0.1, momentum = 0.9)                                                             shards.mt:16
-constexpr int h_tiles = divide_up(H, Warp::rows);
-constexpr int h_shared_bytes = team_shared<Warp>(0);
-static __device__ void h(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    gate();
-    if (i >= H)
-        return;
+struct h {
+    static constexpr int tiles = divide_up(H, Warp::rows);
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        gate();
+        if (i >= H)
+            return;
 
-    // sum_2[i] = sum over j of (to_h_add[j, i] - h.1.running_mean[i]) * shard_share(j)
-    float sum_2 = 0;
-    float h_1_running_mean = t.h_1_running_mean[i];
-    for (int j = team.first; j < BATCH; j += team.stride)
-        sum_2 += (t.to_h_add[j * H + i] - h_1_running_mean) * shard_share(batch, j);
-    sum_2 = team_sum(team, sum_2);
+        // sum_2[i] = sum over j of (to_h_add[j, i] - h.1.running_mean[i]) * shard_share(j)
+        float sum_2 = 0;
+        float h_1_running_mean = t.h_1_running_mean[i];
+        for (int j = team.first; j < BATCH; j += team.stride)
+            sum_2 += (t.to_h_add[j * H + i] - h_1_running_mean) * shard_share(batch, j);
+        sum_2 = team_sum(team, sum_2);
 
-    // h_sub[i, j] = to_h_add[i, j] - (h.1.running_mean[j] + sum_2[j])
-    // variance[i] = sum over j of h_sub[j, i] * h_sub[j, i] * shard_share(j)
-    float variance = 0;
-    float mean = h_1_running_mean + sum_2;
-    for (int j = team.first; j < BATCH; j += team.stride) {
-        float sub = t.to_h_add[j * H + i] - mean;
-        t.h_sub[j * H + i] = sub;
-        variance += sub * sub * shard_share(batch, j);
+        // h_sub[i, j] = to_h_add[i, j] - (h.1.running_mean[j] + sum_2[j])
+        // variance[i] = sum over j of h_sub[j, i] * h_sub[j, i] * shard_share(j)
+        float variance = 0;
+        float mean = h_1_running_mean + sum_2;
+        for (int j = team.first; j < BATCH; j += team.stride) {
+            float sub = t.to_h_add[j * H + i] - mean;
+            t.h_sub[j * H + i] = sub;
+            variance += sub * sub * shard_share(batch, j);
+        }
+        variance = team_sum(team, variance);
+
+        // h_sub_2[i] = h.1.running_mean[i] + 0.1 * sum_2[i] - h.1.running_mean[i]
+        if (leads(team))
+            t.h_sub_2[i] = h_1_running_mean + 0.1f * sum_2 - h_1_running_mean;
+
+        // h.inverse_deviation[i] = 1 / sqrt(variance[i] + 1e-05)
+        // h[i, j] = h_sub[i, j] * h.inverse_deviation[j] * h.1.weight[j] + h.1.bias[j]
+        // h_relu[i, j] = relu(h[i, j])
+        float inverse_deviation = 1.0f / root(variance + 1e-05f);
+        float h_1_weight = t.h_1_weight[i];
+        float h_1_bias = t.h_1_bias[i];
+        for (int j = team.first; j < BATCH; j += team.stride) {
+            float h = (t.to_h_add[j * H + i] - mean) * inverse_deviation * h_1_weight + h_1_bias;
+            t.h_relu[j * H + i] = relu(h);
+        }
+
+        // h_sub_3[i] = 0.9 * h.1.running_var[i] + 0.1 * (variance[i] * (examples / fmax(..., ...))) -
+        //         h.1.running_var[i]
+        if (leads(team)) {
+            float h_1_running_var = t.h_1_running_var[i];
+            float h_1_running_var_add =
+                0.9f * h_1_running_var + 0.1f * (variance * (examples(batch) / fmax(examples(batch) - 1.0f, 1.0f)));
+            t.h_inverse_deviation[i] = inverse_deviation;
+            t.h_sub_3[i] = h_1_running_var_add - h_1_running_var;
+        }
     }
-    variance = team_sum(team, variance);
-
-    // h_sub_2[i] = h.1.running_mean[i] + 0.1 * sum_2[i] - h.1.running_mean[i]
-    if (leads(team))
-        t.h_sub_2[i] = h_1_running_mean + 0.1f * sum_2 - h_1_running_mean;
-
-    // h.inverse_deviation[i] = 1 / sqrt(variance[i] + 1e-05)
-    // h[i, j] = h_sub[i, j] * h.inverse_deviation[j] * h.1.weight[j] + h.1.bias[j]
-    // h_relu[i, j] = relu(h[i, j])
-    float inverse_deviation = 1.0f / root(variance + 1e-05f);
-    float h_1_weight = t.h_1_weight[i];
-    float h_1_bias = t.h_1_bias[i];
-    for (int j = team.first; j < BATCH; j += team.stride) {
-        float h = (t.to_h_add[j * H + i] - mean) * inverse_deviation * h_1_weight + h_1_bias;
-        t.h_relu[j * H + i] = relu(h);
-    }
-
-    // h_sub_3[i] = 0.9 * h.1.running_var[i] + 0.1 * (variance[i] * (examples / fmax(..., ...))) -
-    //         h.1.running_var[i]
-    if (leads(team)) {
-        float h_1_running_var = t.h_1_running_var[i];
-        float h_1_running_var_add =
-            0.9f * h_1_running_var + 0.1f * (variance * (examples(batch) / fmax(examples(batch) - 1.0f, 1.0f)));
-        t.h_inverse_deviation[i] = inverse_deviation;
-        t.h_sub_3[i] = h_1_running_var_add - h_1_running_var;
-    }
-}
+};
 
 // y = linear(relu(h), 3)                                                                           shards.mt:11
 // loss = cross_entropy(y, label)                                                                   shards.mt:15
-constexpr int y_to_d_h_tiles = divide_up(BATCH, Warp::rows);
-constexpr int y_to_d_h_row_floats = Y + Y; // that a row keeps from stage to stage
-constexpr int y_to_d_h_shared_bytes = team_shared<Warp>(y_to_d_h_row_floats);
-static __device__ void y_to_d_h(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float *y = row_memory(team, shared, y_to_d_h_row_floats);
-    float *d_y = y + Y;
+struct y_to_d_h {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = Y + Y; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float *y = row_memory(team, shared, row_floats);
+        float *d_y = y + Y;
 
-    // y[i, j] = (sum over k of h_relu[i, k] * y.weight[j, k]) + y.bias[j]
-    auto term = [&](int j, int k) { return t.h_relu[i * H + k] * t.y_weight[j * H + k]; };
-    auto store = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
-    team_product<Y, H>(team, term, store);
-    team.sync();
+        // y[i, j] = (sum over k of h_relu[i, k] * y.weight[j, k]) + y.bias[j]
+        auto term = [&](int j, int k) { return t.h_relu[i * H + k] * t.y_weight[j * H + k]; };
+        auto store = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
+        team_product<Y, H>(team, term, store);
+        team.sync();
 
-    // y_max[i] = max over j of y[i, j]
-    float y_max = -INFINITY;
-    for (int j = team.first; j < Y; j += team.stride)
-        y_max = fmax(y_max, y[j]);
-    y_max = team_max(team, y_max);
+        // y_max[i] = max over j of y[i, j]
+        float y_max = -INFINITY;
+        for (int j = team.first; j < Y; j += team.stride)
+            y_max = fmax(y_max, y[j]);
+        y_max = team_max(team, y_max);
 
-    // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-    // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
-    float y_sum = 0;
-    float target_score = 0;
-    int label = t.label[example];
-    for (int j = team.first; j < Y; j += team.stride) {
-        float y_sub = y[j] - y_max;
-        y_sum += exp(y_sub);
-        target_score += label == j ? y_sub : 0.0f;
+        // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+        // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
+        float y_sum = 0;
+        float target_score = 0;
+        int label = t.label[example];
+        for (int j = team.first; j < Y; j += team.stride) {
+            float y_sub = y[j] - y_max;
+            y_sum += exp(y_sub);
+            target_score += label == j ? y_sub : 0.0f;
+        }
+        y_sum = team_sum(team, y_sum);
+        target_score = team_sum(team, target_score);
+
+        // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - (label[i] == j ? share(i) : 0)
+        for (int j = team.first; j < Y; j += team.stride)
+            d_y[j] = t.d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - (label == j ? row_share : 0.0f);
+        team.sync();
+
+        // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+        if (leads(team))
+            t.loss_part[i] = (log(y_sum) - target_score) * row_share;
+
+        // d_h[i, j] = h_relu[i, j] > 0 ? (sum over k of d_y[i, k] * y.weight[k, j]) : 0
+        auto term_2 = [&](int j, int k) { return d_y[k] * t.y_weight[k * H + j]; };
+        auto store_2 = [&](int j, float sum) { t.d_h[i * H + j] = t.h_relu[i * H + j] > 0.0f ? sum : 0.0f; };
+        team_product<H, Y>(team, term_2, store_2);
     }
-    y_sum = team_sum(team, y_sum);
-    target_score = team_sum(team, target_score);
-
-    // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - (label[i] == j ? share(i) : 0)
-    for (int j = team.first; j < Y; j += team.stride)
-        d_y[j] = t.d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - (label == j ? row_share : 0.0f);
-    team.sync();
-
-    // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
-    if (leads(team))
-        t.loss_part[i] = (log(y_sum) - target_score) * row_share;
-
-    // d_h[i, j] = h_relu[i, j] > 0 ? (sum over k of d_y[i, k] * y.weight[k, j]) : 0
-    auto term_2 = [&](int j, int k) { return d_y[k] * t.y_weight[k * H + j]; };
-    auto store_2 = [&](int j, float sum) { t.d_h[i * H + j] = t.h_relu[i * H + j] > 0.0f ? sum : 0.0f; };
-    team_product<H, Y>(team, term_2, store_2);
-}
+};
 
 // gradient of h = batch_norm(linear(dropout(x, 0.5), 6))                                           shards.mt:10
 // optimizer = sgd(0.1, momentum = 0.9)                                                             shards.mt:16
-constexpr int d_h_1_weight_tiles = divide_up(H, Warp::rows);
-constexpr int d_h_1_weight_shared_bytes = team_shared<Warp>(0);
-static __device__ void d_h_1_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    gate();
-    if (i >= H)
-        return;
+struct d_h_1_weight {
+    static constexpr int tiles = divide_up(H, Warp::rows);
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        gate();
+        if (i >= H)
+            return;
 
-    // sum_2[i] = sum over j of h_sub[j, i] * d_h[j, i]
-    // d_h.1.bias[i] = sum over j of d_h[j, i]
-    float sum_2 = 0;
-    float d_h_1_bias = 0;
-    for (int j = team.first; j < BATCH; j += team.stride) {
-        float d_h = t.d_h[j * H + i];
-        sum_2 += t.h_sub[j * H + i] * d_h;
-        d_h_1_bias += d_h;
+        // sum_2[i] = sum over j of h_sub[j, i] * d_h[j, i]
+        // d_h.1.bias[i] = sum over j of d_h[j, i]
+        float sum_2 = 0;
+        float d_h_1_bias = 0;
+        for (int j = team.first; j < BATCH; j += team.stride) {
+            float d_h = t.d_h[j * H + i];
+            sum_2 += t.h_sub[j * H + i] * d_h;
+            d_h_1_bias += d_h;
+        }
+        sum_2 = team_sum(team, sum_2);
+        d_h_1_bias = team_sum(team, d_h_1_bias);
+
+        // d_h.1.weight[i] = sum_2[i] * h.inverse_deviation[i]
+        // d_h_sum[i] = sum over j of (d_h[j, i] * h.1.weight[i] - shard_share(j) *
+        //         (d_h.1.bias[i] * h.1.weight[i] + h_sub[j, i] * h.inverse_deviation[i] *
+        //         (d_h.1.weight[i] * h.1.weight[i])))
+        // d_h_1_weight_mul[i, j] = h.inverse_deviation[j] *
+        //         (d_h[i, j] * h.1.weight[j] - shard_share(i) *
+        //         (d_h.1.bias[j] * h.1.weight[j] + h_sub[i, j] * h.inverse_deviation[j] *
+        //         (d_h.1.weight[j] * h.1.weight[j])))
+        float d_h_sum = 0;
+        float inverse_deviation = t.h_inverse_deviation[i];
+        float h_1_weight = t.h_1_weight[i];
+        for (int j = team.first; j < BATCH; j += team.stride) {
+            float mul = t.h_sub[j * H + i] * inverse_deviation * (sum_2 * inverse_deviation * h_1_weight);
+            float d_h_sub = t.d_h[j * H + i] * h_1_weight - shard_share(batch, j) * (d_h_1_bias * h_1_weight + mul);
+            t.d_h_1_weight_mul[j * H + i] = inverse_deviation * d_h_sub;
+            d_h_sum += d_h_sub;
+        }
+        d_h_sum = team_sum(team, d_h_sum);
+
+        // h.1.weight.shard_sum[i] = d_h.1.weight[i] + h.1.weight.shard_sum[i]
+        // h.1.bias.shard_sum[i] = d_h.1.bias[i] + h.1.bias.shard_sum[i]
+        if (leads(team)) {
+            t.h_1_weight_shard_sum[i] =
+                sum_2 * inverse_deviation + (follows_a_shard(batch) ? t.h_1_weight_shard_sum[i] : 0.0f);
+            t.h_1_bias_shard_sum[i] = d_h_1_bias + (follows_a_shard(batch) ? t.h_1_bias_shard_sum[i] : 0.0f);
+        }
+
+        // d_h.0.bias[i] = d_h_sum[i] * h.inverse_deviation[i]
+        // h.0.bias.shard_sum[i] = d_h.0.bias[i] + h.0.bias.shard_sum[i]
+        if (leads(team))
+            t.h_0_bias_shard_sum[i] =
+                d_h_sum * inverse_deviation + (follows_a_shard(batch) ? t.h_0_bias_shard_sum[i] : 0.0f);
     }
-    sum_2 = team_sum(team, sum_2);
-    d_h_1_bias = team_sum(team, d_h_1_bias);
-
-    // d_h.1.weight[i] = sum_2[i] * h.inverse_deviation[i]
-    // d_h_sum[i] = sum over j of (d_h[j, i] * h.1.weight[i] - shard_share(j) *
-    //         (d_h.1.bias[i] * h.1.weight[i] + h_sub[j, i] * h.inverse_deviation[i] *
-    //         (d_h.1.weight[i] * h.1.weight[i])))
-    // d_h_1_weight_mul[i, j] = h.inverse_deviation[j] *
-    //         (d_h[i, j] * h.1.weight[j] - shard_share(i) *
-    //         (d_h.1.bias[j] * h.1.weight[j] + h_sub[i, j] * h.inverse_deviation[j] *
-    //         (d_h.1.weight[j] * h.1.weight[j])))
-    float d_h_sum = 0;
-    float inverse_deviation = t.h_inverse_deviation[i];
-    float h_1_weight = t.h_1_weight[i];
-    for (int j = team.first; j < BATCH; j += team.stride) {
-        float mul = t.h_sub[j * H + i] * inverse_deviation * (sum_2 * inverse_deviation * h_1_weight);
-        float d_h_sub = t.d_h[j * H + i] * h_1_weight - shard_share(batch, j) * (d_h_1_bias * h_1_weight + mul);
-        t.d_h_1_weight_mul[j * H + i] = inverse_deviation * d_h_sub;
-        d_h_sum += d_h_sub;
-    }
-    d_h_sum = team_sum(team, d_h_sum);
-
-    // h.1.weight.shard_sum[i] = d_h.1.weight[i] + h.1.weight.shard_sum[i]
-    // h.1.bias.shard_sum[i] = d_h.1.bias[i] + h.1.bias.shard_sum[i]
-    if (leads(team)) {
-        t.h_1_weight_shard_sum[i] =
-            sum_2 * inverse_deviation + (follows_a_shard(batch) ? t.h_1_weight_shard_sum[i] : 0.0f);
-        t.h_1_bias_shard_sum[i] = d_h_1_bias + (follows_a_shard(batch) ? t.h_1_bias_shard_sum[i] : 0.0f);
-    }
-
-    // d_h.0.bias[i] = d_h_sum[i] * h.inverse_deviation[i]
-    // h.0.bias.shard_sum[i] = d_h.0.bias[i] + h.0.bias.shard_sum[i]
-    if (leads(team))
-        t.h_0_bias_shard_sum[i] =
-            d_h_sum * inverse_deviation + (follows_a_shard(batch) ? t.h_0_bias_shard_sum[i] : 0.0f);
-}
+};
 
 // gradient of y = linear(relu(h), 3)                                                               shards.mt:11
 // optimizer = sgd(0.1, momentum = 0.9)                                                             shards.mt:16
@@ -303,122 +316,102 @@ static __device__ void d_h_1_weight(const Tensors &t, const Batch &batch, int ti
 //     y.weight.shard_sum[i, j] = d_y.weight[i, j] + y.weight.shard_sum[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]
 //     y.bias.shard_sum[i] = d_y.bias[i] + y.bias.shard_sum[i]
-// 1 tile of 16 x 16 outputs, 4 x 4 a thread, 16 slices of k; panels in shared memory (cuda/staged.cuh)
-using d_y_weight_product = Product<Y, H, BATCH>;
-using d_y_weight_tile = Tile<16, 16, 256, 4, 4>;
-constexpr int d_y_weight_tiles = product_tiles<d_y_weight_product, d_y_weight_tile>();
-constexpr int d_y_weight_shared_bytes = product_shared<d_y_weight_product, d_y_weight_tile>();
-static __device__ void d_y_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    auto left = transposed(matrix<Y>(t.d_y));
-    auto right = matrix<H>(t.h_relu);
-    auto out = [&](int i, int j, float sum) {
-        t.y_weight_shard_sum[i * H + j] = sum + (follows_a_shard(batch) ? t.y_weight_shard_sum[i * H + j] : 0.0f);
-    };
-    // the same for the sums over k of left(i, k)
-    auto row_out = [&](int i, float sum) {
-        t.y_bias_shard_sum[i] = sum + (follows_a_shard(batch) ? t.y_bias_shard_sum[i] : 0.0f);
-    };
-    matmul<d_y_weight_product, d_y_weight_tile>(tile, left, right, shared, gate, out, sum_of_a(row_out));
-}
+struct d_y_weight {
+    // 1 tile of 16 x 16 outputs, 4 x 4 a thread, 16 slices of k; panels in shared memory (cuda/staged.cuh)
+    using Shape = Product<Y, H, BATCH>;
+    using Cut = Tile<16, 16, 256, 4, 4>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        auto left = transposed(matrix<Y>(t.d_y));
+        auto right = matrix<H>(t.h_relu);
+        auto out = [&](int i, int j, float sum) {
+            t.y_weight_shard_sum[i * H + j] = sum + (follows_a_shard(batch) ? t.y_weight_shard_sum[i * H + j] : 0.0f);
+        };
+        // the same for the sums over k of left(i, k)
+        auto row_out = [&](int i, float sum) {
+            t.y_bias_shard_sum[i] = sum + (follows_a_shard(batch) ? t.y_bias_shard_sum[i] : 0.0f);
+        };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, out, sum_of_a(row_out));
+    }
+};
 
 // loss = cross_entropy(y, label)                                                                   shards.mt:15
 // optimizer = sgd(0.1, momentum = 0.9)                                                             shards.mt:16
-constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct report_loss {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // loss = sum over i of loss_part[i]
-    // part_of_batch = sum over i of share(i)
-    float loss_part_sum = 0;
-    float part_of_batch = 0;
-    for (int j = team.first; j < BATCH; j += team.stride) {
-        loss_part_sum += t.loss_part[j];
-        part_of_batch += share(batch, j);
-    }
-    loss_part_sum = team_sum(team, loss_part_sum);
-    part_of_batch = team_sum(team, part_of_batch);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
+        // loss = sum over i of loss_part[i]
+        // part_of_batch = sum over i of share(i)
+        float loss_part_sum = 0;
+        float part_of_batch = 0;
+        for (int j = team.first; j < BATCH; j += team.stride) {
+            loss_part_sum += t.loss_part[j];
+            part_of_batch += share(batch, j);
+        }
+        loss_part_sum = team_sum(team, loss_part_sum);
+        part_of_batch = team_sum(team, part_of_batch);
+        if (leads(team))
+            batch.reports[REPORT_LOSS] = loss_part_sum;
 
-    // h.1.running_mean.shard_sum[i] = h_sub_2[i] * part_of_batch + h.1.running_mean.shard_sum[i]
-    // h.1.running_var.shard_sum[i] = h_sub_3[i] * part_of_batch + h.1.running_var.shard_sum[i]
-    for (int j = team.first; j < H; j += team.stride) {
-        t.h_1_running_mean_shard_sum[j] =
-            t.h_sub_2[j] * part_of_batch + (follows_a_shard(batch) ? t.h_1_running_mean_shard_sum[j] : 0.0f);
-        t.h_1_running_var_shard_sum[j] =
-            t.h_sub_3[j] * part_of_batch + (follows_a_shard(batch) ? t.h_1_running_var_shard_sum[j] : 0.0f);
+        // h.1.running_mean.shard_sum[i] = h_sub_2[i] * part_of_batch + h.1.running_mean.shard_sum[i]
+        // h.1.running_var.shard_sum[i] = h_sub_3[i] * part_of_batch + h.1.running_var.shard_sum[i]
+        for (int j = team.first; j < H; j += team.stride) {
+            t.h_1_running_mean_shard_sum[j] =
+                t.h_sub_2[j] * part_of_batch + (follows_a_shard(batch) ? t.h_1_running_mean_shard_sum[j] : 0.0f);
+            t.h_1_running_var_shard_sum[j] =
+                t.h_sub_3[j] * part_of_batch + (follows_a_shard(batch) ? t.h_1_running_var_shard_sum[j] : 0.0f);
+        }
     }
-}
+};
 
 // gradient of h = batch_norm(linear(dropout(x, 0.5), 6))                                           shards.mt:10
 // optimizer = sgd(0.1, momentum = 0.9)                                                             shards.mt:16
 //     d_h.0.weight[i, j] = sum over k of d_h_1_weight_mul[k, i] * to_h_2_where[k, j]
 //     h.0.weight.shard_sum[i, j] = d_h.0.weight[i, j] + h.0.weight.shard_sum[i, j]
-// 1 tile of 16 x 16 outputs, 4 x 4 a thread, 16 slices of k; panels in shared memory (cuda/staged.cuh)
-using d_h_0_weight_product = Product<H, X, BATCH>;
-using d_h_0_weight_tile = Tile<16, 16, 256, 4, 4>;
-constexpr int d_h_0_weight_tiles = product_tiles<d_h_0_weight_product, d_h_0_weight_tile>();
-constexpr int d_h_0_weight_shared_bytes = product_shared<d_h_0_weight_product, d_h_0_weight_tile>();
-static __device__ void d_h_0_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    auto left = transposed(matrix<H>(t.d_h_1_weight_mul));
-    auto right = matrix<X>(t.to_h_2_where);
-    auto out = [&](int i, int j, float sum) {
-        t.h_0_weight_shard_sum[i * X + j] = sum + (follows_a_shard(batch) ? t.h_0_weight_shard_sum[i * X + j] : 0.0f);
-    };
-    matmul<d_h_0_weight_product, d_h_0_weight_tile>(tile, left, right, shared, gate, out);
-}
+struct d_h_0_weight {
+    // 1 tile of 16 x 16 outputs, 4 x 4 a thread, 16 slices of k; panels in shared memory (cuda/staged.cuh)
+    using Shape = Product<H, X, BATCH>;
+    using Cut = Tile<16, 16, 256, 4, 4>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        auto left = transposed(matrix<H>(t.d_h_1_weight_mul));
+        auto right = matrix<X>(t.to_h_2_where);
+        auto out = [&](int i, int j, float sum) {
+            t.h_0_weight_shard_sum[i * X + j] =
+                sum + (follows_a_shard(batch) ? t.h_0_weight_shard_sum[i * X + j] : 0.0f);
+        };
+        matmul<Shape, Cut>(tile, left, right, shared, gate, out);
+    }
+};
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-// phase 1 of 5: 2 tiles
-static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < to_h_tiles)
-        return to_h(t, batch, tile, shared, gate);
-    tile -= to_h_tiles;
-    to_h_2(t, batch, tile, gate);
-}
-constexpr int train_1_tiles = to_h_tiles + to_h_2_tiles;
-using train_1_launch = Phase<Tensors, train_1, train_1_tiles, to_h_shared_bytes>;
+using train_1 = Phase<to_h, to_h_2>;
+using train_4 = Phase<d_h_1_weight, d_y_weight, report_loss>;
 
-using train_2_launch = Phase<Tensors, h, h_tiles, h_shared_bytes>;
-using train_3_launch = Phase<Tensors, y_to_d_h, y_to_d_h_tiles, y_to_d_h_shared_bytes>;
-
-// phase 4 of 5: 3 tiles
-static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < d_h_1_weight_tiles)
-        return d_h_1_weight(t, batch, tile, shared, gate);
-    tile -= d_h_1_weight_tiles;
-    if (tile < d_y_weight_tiles)
-        return d_y_weight(t, batch, tile, shared, gate);
-    tile -= d_y_weight_tiles;
-    report_loss(t, batch, shared, gate);
-}
-constexpr int train_4_tiles = d_h_1_weight_tiles + d_y_weight_tiles + report_loss_tiles;
-constexpr int train_4_shared_bytes =
-    std::max({d_h_1_weight_shared_bytes, d_y_weight_shared_bytes, report_loss_shared_bytes});
-using train_4_launch = Phase<Tensors, train_4, train_4_tiles, train_4_shared_bytes>;
-
-using train_5_launch = Phase<Tensors, d_h_0_weight, d_h_0_weight_tiles, d_h_0_weight_shared_bytes>;
-
-using Train = ShardStep<Tensors, BATCH, WHOLE_BATCH, REPORTS, train_1_launch, train_2_launch, train_3_launch,
-                        train_4_launch, train_5_launch>;
+using Train =
+    ShardStep<Tensors, BATCH, WHOLE_BATCH, REPORTS, train_1, Phase<h>, Phase<y_to_d_h>, train_4, Phase<d_h_0_weight>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
 // row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
 static const Part parts[] = {
-    {0, 0, to_h_tiles},         // train_1
-    {1, 0, to_h_2_tiles},       // train_1
-    {2, 1, h_tiles},            // train_2
-    {3, 2, y_to_d_h_tiles},     // train_3
-    {4, 3, d_h_1_weight_tiles}, // train_4
-    {5, 3, d_y_weight_tiles},   // train_4
-    {6, 3, report_loss_tiles},  // train_4
-    {7, 4, d_h_0_weight_tiles}, // train_5
+    {0, 0, to_h::tiles},         // train_1
+    {1, 0, to_h_2::tiles},       // train_1
+    {2, 1, h::tiles},            // train_2
+    {3, 2, y_to_d_h::tiles},     // train_3
+    {4, 3, d_h_1_weight::tiles}, // train_4
+    {5, 3, d_y_weight::tiles},   // train_4
+    {6, 3, report_loss::tiles},  // train_4
+    {7, 4, d_h_0_weight::tiles}, // train_5
 };
 static Repeated<Train> repeated;
 
@@ -465,7 +458,7 @@ static __constant__ constexpr unsigned update_h_0_weight_momentum_places[2][3] =
     {16, 10, 0}, // update_h_0_weight_momentum
     {20, 14, 6}, // update_y_weight_momentum
 };
-template <class, int FIRST, int PLACES, int N, int N_2> struct update_h_0_weight_momentum_sized {
+template <int FIRST, int PLACES, int N, int N_2> struct update_h_0_weight_momentum_sized {
     struct Own {
         float *h_0_weight_momentum, *h_0_weight_shard_sum, *h_0_weight;
         __device__ Own(const Tensors &t, int row) {
@@ -474,7 +467,7 @@ template <class, int FIRST, int PLACES, int N, int N_2> struct update_h_0_weight
         }
     };
     static constexpr int tiles = divide_up(N * N_2, Thread::rows);
-    static __device__ void run(const Own &t, int tile, Gate &gate) {
+    static __device__ void run(const Own &t, const Batch &, int tile, char *, Gate &gate) {
         int i = tile * THREADS + threadIdx.x;
         gate();
         if (i >= N * N_2)
@@ -484,8 +477,8 @@ template <class, int FIRST, int PLACES, int N, int N_2> struct update_h_0_weight
         t.h_0_weight[i] -= 0.1f * momentum;
     }
 };
-struct update_h_0_weight_momentum : update_h_0_weight_momentum_sized<struct update_h_0_weight_momentum, 0, 1, H, X> {};
-struct update_y_weight_momentum : update_h_0_weight_momentum_sized<struct update_y_weight_momentum, 1, 1, Y, H> {};
+struct update_h_0_weight_momentum : update_h_0_weight_momentum_sized<0, 1, H, X> {};
+struct update_y_weight_momentum : update_h_0_weight_momentum_sized<1, 1, Y, H> {};
 
 // optimizer = sgd(0.1, momentum = 0.9)                                                             shards.mt:16
 //     momentum[i] = 0.9 * h.0.bias.momentum[i] + h.0.bias.shard_sum[i]
@@ -494,7 +487,7 @@ static __constant__ constexpr Places<unsigned, 4, 3> update_h_0_bias_momentum_pl
     {0, 1, 3, {17, 11, 1}, {1, 1, 1}}, // update_h_0_bias_momentum ... update_h_1_bias_momentum
     {3, 1, 1, {21, 15, 7}},            // update_y_bias_momentum
 });
-template <class, int FIRST, int PLACES, int N> struct update_h_0_bias_momentum_sized {
+template <int FIRST, int PLACES, int N> struct update_h_0_bias_momentum_sized {
     struct Own {
         float *h_0_bias_momentum, *h_0_bias_shard_sum, *h_0_bias;
         __device__ Own(const Tensors &t, int row) {
@@ -503,7 +496,7 @@ template <class, int FIRST, int PLACES, int N> struct update_h_0_bias_momentum_s
         }
     };
     static constexpr int tiles = divide_up(N, Thread::rows);
-    static __device__ void run(const Own &t, int tile, Gate &gate) {
+    static __device__ void run(const Own &t, const Batch &, int tile, char *, Gate &gate) {
         int i = tile * THREADS + threadIdx.x;
         gate();
         if (i >= N)
@@ -513,53 +506,35 @@ template <class, int FIRST, int PLACES, int N> struct update_h_0_bias_momentum_s
         t.h_0_bias[i] -= 0.1f * momentum;
     }
 };
-struct update_h_0_bias_momentum : update_h_0_bias_momentum_sized<struct update_h_0_bias_momentum, 0, 3, H> {};
-struct update_y_bias_momentum : update_h_0_bias_momentum_sized<struct update_y_bias_momentum, 3, 1, Y> {};
+struct update_h_0_bias_momentum : update_h_0_bias_momentum_sized<0, 3, H> {};
+struct update_y_bias_momentum : update_h_0_bias_momentum_sized<3, 1, Y> {};
 
 //     h.1.running_mean[i] = h.1.running_mean[i] + h.1.running_mean.shard_sum[i]
 static __constant__ unsigned update_h_1_running_mean_places[2][2] = {
     {4, 8}, // update_h_1_running_mean
     {5, 9}, // update_h_1_running_var
 };
-struct update_h_1_running_mean_tensors {
-    float *h_1_running_mean, *h_1_running_mean_shard_sum;
-    __device__ update_h_1_running_mean_tensors(const Tensors &t, int row) {
-        begin_at(update_h_1_running_mean_places[row], h_1_running_mean, h_1_running_mean_shard_sum);
+struct update_h_1_running_mean {
+    struct Own {
+        float *h_1_running_mean, *h_1_running_mean_shard_sum;
+        __device__ Own(const Tensors &t, int row) {
+            begin_at(update_h_1_running_mean_places[row], h_1_running_mean, h_1_running_mean_shard_sum);
+        }
+    };
+    static constexpr int tiles = divide_up(H, Thread::rows);
+    static __device__ void run(const Own &t, const Batch &, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= H)
+            return;
+        t.h_1_running_mean[i] += t.h_1_running_mean_shard_sum[i];
     }
 };
-constexpr int update_h_1_running_mean_tiles = divide_up(H, Thread::rows);
-static __device__ void update_h_1_running_mean(const update_h_1_running_mean_tensors &t, int tile, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= H)
-        return;
-    t.h_1_running_mean[i] += t.h_1_running_mean_shard_sum[i];
-}
 
-// phase 1 of 1: 8 tiles
-static __device__ void update_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < update_h_0_weight_momentum::tiles)
-        return update_h_0_weight_momentum::run(update_h_0_weight_momentum::Own(t, 0), tile, gate);
-    tile -= update_h_0_weight_momentum::tiles;
-    if (tile < 3 * update_h_0_bias_momentum::tiles)
-        return update_h_0_bias_momentum::run(update_h_0_bias_momentum::Own(t, tile / update_h_0_bias_momentum::tiles),
-                                             tile % update_h_0_bias_momentum::tiles, gate);
-    tile -= 3 * update_h_0_bias_momentum::tiles;
-    if (tile < update_y_weight_momentum::tiles)
-        return update_y_weight_momentum::run(update_y_weight_momentum::Own(t, 0), tile, gate);
-    tile -= update_y_weight_momentum::tiles;
-    if (tile < update_y_bias_momentum::tiles)
-        return update_y_bias_momentum::run(update_y_bias_momentum::Own(t, 0), tile, gate);
-    tile -= update_y_bias_momentum::tiles;
-    update_h_1_running_mean(update_h_1_running_mean_tensors(t, tile / update_h_1_running_mean_tiles),
-                            tile % update_h_1_running_mean_tiles, gate);
-}
-constexpr int update_1_tiles = update_h_0_weight_momentum::tiles + 3 * update_h_0_bias_momentum::tiles +
-                               update_y_weight_momentum::tiles + update_y_bias_momentum::tiles +
-                               2 * update_h_1_running_mean_tiles;
-using update_1_launch = Phase<Tensors, update_1, update_1_tiles, 0>;
+using update_1 = Phase<update_h_0_weight_momentum, At<update_h_0_bias_momentum, 0, 0, 3>, update_y_weight_momentum,
+                       update_y_bias_momentum, At<update_h_1_running_mean, 0, 0, 2>>;
 
-using Update = Step<Tensors, WHOLE_BATCH, REPORTS, update_1_launch>;
+using Update = Step<Tensors, WHOLE_BATCH, REPORTS, update_1>;
 
 // once the sums are those of all shards
 static const char *update(const MtcRun *run) {
@@ -589,93 +564,95 @@ static const char *train_whole(const MtcRun *run, char *waiting, int64_t shards,
 // h = batch_norm(linear(dropout(x, 0.5), 6))                                                       shards.mt:10
 // y = linear(relu(h), 3)                                                                           shards.mt:11
 // loss = cross_entropy(y, label)                                                                   shards.mt:15
-constexpr int eval_h_to_prediction_tiles = divide_up(BATCH, Warp::rows);
-constexpr int eval_h_to_prediction_row_floats = H + Y; // that a row keeps from stage to stage
-constexpr int eval_h_to_prediction_shared_bytes = team_shared<Warp>(eval_h_to_prediction_row_floats);
-static __device__ void eval_h_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
-    float *h_relu = row_memory(team, shared, eval_h_to_prediction_row_floats);
-    float *y = h_relu + H;
+struct eval_h_to_prediction {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int row_floats = H + Y; // that a row keeps from stage to stage
+    static constexpr int shared_bytes = team_shared<Warp>(row_floats);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
+        float *h_relu = row_memory(team, shared, row_floats);
+        float *y = h_relu + H;
 
-    // h[i, j] = ((sum over k of x[i, k] * h.0.weight[j, k]) + h.0.bias[j]) *
-    //         (1 / sqrt(h.1.running_var[j] + ...) * h.1.weight[j]) +
-    //         (h.1.bias[j] - h.1.running_mean[j] * (... / sqrt(...) * h.1.weight[j]))
-    auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_0_weight[j * X + k]; };
-    auto store = [&](int j, float sum) {
-        float scale = 1.0f / root(t.h_1_running_var[j] + 1e-05f) * t.h_1_weight[j];
-        float h = (sum + t.h_0_bias[j]) * scale + (t.h_1_bias[j] - t.h_1_running_mean[j] * scale);
-        h_relu[j] = relu(h);
-    };
-    team_product<H, X>(team, term, store);
-    team.sync();
+        // h[i, j] = ((sum over k of x[i, k] * h.0.weight[j, k]) + h.0.bias[j]) *
+        //         (1 / sqrt(h.1.running_var[j] + ...) * h.1.weight[j]) +
+        //         (h.1.bias[j] - h.1.running_mean[j] * (... / sqrt(...) * h.1.weight[j]))
+        auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_0_weight[j * X + k]; };
+        auto store = [&](int j, float sum) {
+            float scale = 1.0f / root(t.h_1_running_var[j] + 1e-05f) * t.h_1_weight[j];
+            float h = (sum + t.h_0_bias[j]) * scale + (t.h_1_bias[j] - t.h_1_running_mean[j] * scale);
+            h_relu[j] = relu(h);
+        };
+        team_product<H, X>(team, term, store);
+        team.sync();
 
-    // y[i, j] = (sum over k of relu(h[i, k]) * y.weight[j, k]) + y.bias[j]
-    auto term_2 = [&](int j, int k) { return h_relu[k] * t.y_weight[j * H + k]; };
-    auto store_2 = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
-    team_product<Y, H>(team, term_2, store_2);
-    team.sync();
+        // y[i, j] = (sum over k of relu(h[i, k]) * y.weight[j, k]) + y.bias[j]
+        auto term_2 = [&](int j, int k) { return h_relu[k] * t.y_weight[j * H + k]; };
+        auto store_2 = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
+        team_product<Y, H>(team, term_2, store_2);
+        team.sync();
 
-    // y_max[i] = max over j of y[i, j]
-    float y_max = -INFINITY;
-    for (int j = team.first; j < Y; j += team.stride)
-        y_max = fmax(y_max, y[j]);
-    y_max = team_max(team, y_max);
+        // y_max[i] = max over j of y[i, j]
+        float y_max = -INFINITY;
+        for (int j = team.first; j < Y; j += team.stride)
+            y_max = fmax(y_max, y[j]);
+        y_max = team_max(team, y_max);
 
-    // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-    // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
-    float y_sum = 0;
-    float target_score = 0;
-    int label = t.label[example];
-    for (int j = team.first; j < Y; j += team.stride) {
-        float y_sub = y[j] - y_max;
-        y_sum += exp(y_sub);
-        target_score += label == j ? y_sub : 0.0f;
+        // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+        // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
+        float y_sum = 0;
+        float target_score = 0;
+        int label = t.label[example];
+        for (int j = team.first; j < Y; j += team.stride) {
+            float y_sub = y[j] - y_max;
+            y_sum += exp(y_sub);
+            target_score += label == j ? y_sub : 0.0f;
+        }
+        y_sum = team_sum(team, y_sum);
+        target_score = team_sum(team, target_score);
+
+        // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+        if (leads(team))
+            t.eval_loss_part[i] = (log(y_sum) - target_score) * row_share;
+
+        // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
+        for (int j = team.first; j < Y; j += team.stride)
+            t.eval_prediction[i * Y + j] = exp(y[j] - y_max) * (1.0f / y_sum);
     }
-    y_sum = team_sum(team, y_sum);
-    target_score = team_sum(team, target_score);
-
-    // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
-    if (leads(team))
-        t.eval_loss_part[i] = (log(y_sum) - target_score) * row_share;
-
-    // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
-    for (int j = team.first; j < Y; j += team.stride)
-        t.eval_prediction[i * Y + j] = exp(y[j] - y_max) * (1.0f / y_sum);
-}
+};
 
 // loss = cross_entropy(y, label)                                                                   shards.mt:15
-constexpr int eval_report_loss_tiles = 1;
-constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
+struct eval_report_loss {
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
 
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.eval_loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
+        // loss = sum over i of loss_part[i]
+        float loss_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            loss_part_sum += t.eval_loss_part[j];
+        loss_part_sum = team_sum(team, loss_part_sum);
+        if (leads(team))
+            batch.reports[REPORT_LOSS] = loss_part_sum;
+    }
+};
 
-using eval_1_launch =
-    Phase<Tensors, eval_h_to_prediction, eval_h_to_prediction_tiles, eval_h_to_prediction_shared_bytes>;
-using eval_2_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
-
-using Eval = ShardStep<Tensors, BATCH, WHOLE_BATCH, REPORTS, eval_1_launch, eval_2_launch>;
+using Eval = ShardStep<Tensors, BATCH, WHOLE_BATCH, REPORTS, Phase<eval_h_to_prediction>, Phase<eval_report_loss>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
 }
+
+} // namespace
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 

@@ -24,9 +24,9 @@
 // group them; the step; evaluation; tables for the runtime; main.
 //
 // How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
-// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
-// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
-// has ended. What that phase does not write may be read ahead of the gate, and is. A step is a CUDA graph of a
+// kernel's run(). Phases run one after the other; the tiles of a phase, of all its kernels, may run at the same
+// time, in any order. A tile may start while the phase before is still running; gate() returns when that has
+// ended. What that phase does not write may be read ahead of the gate, and is. A step is a CUDA graph of a
 // launch or more per phase, with a block for each tile (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
@@ -46,6 +46,8 @@
 
 enum { BATCH = 1024, X_CHANNELS = 64, X_ROWS = 16, X_COLUMNS = 16, Y = 64, POOL_ROWS = 8, POOL_COLUMNS = 8 };
 enum { REPORT_LOSS, REPORTS };
+
+namespace { // of this file alone: a kernel may be called like a function of others, or of another program
 
 // ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
@@ -79,8 +81,9 @@ struct Tensors {
     float *loss_part = (float *)(arena + 122241536);                  // [BATCH]
 };
 
-// Layers that are alike share their functions, which are given the tensors of one place: x_bf16_reshape_places
-// has a row for each, where its tensors begin, in units of 256 bytes.
+// Layers that are alike share their kernels, which are given the tensors of one place, Own:
+// x_bf16_reshape_places has a row for each, where its tensors begin, in units of 256 bytes. A launch takes row
+// 0, made again row 1, 2 ...; At<kernel, 3, 2, 4> takes rows 3 to 6, made again 5 to 8 (cuda/phase.cuh).
 
 // ---- training step ------------------------------------------------------------------------------------------
 
@@ -92,29 +95,30 @@ static __constant__ unsigned x_bf16_reshape_places[2][1] = {
     {66}, // x_bf16_reshape
     {66}, // eval_x_bf16_reshape
 };
-struct x_bf16_reshape_tensors {
-    const float *x;
-    bfloat16 *x_bf16_reshape;
-    __device__ x_bf16_reshape_tensors(const Tensors &t, int row) {
-        x = t.x;
-        begin_at(x_bf16_reshape_places[row], x_bf16_reshape);
+struct x_bf16_reshape {
+    struct Own {
+        const float *x;
+        bfloat16 *x_bf16_reshape;
+        __device__ Own(const Tensors &t, int row) {
+            x = t.x;
+            begin_at(x_bf16_reshape_places[row], x_bf16_reshape);
+        }
+    };
+    static constexpr int tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * X_CHANNELS, (4 * Thread::rows));
+    static __device__ void run(const Own &t, const Batch &batch, int tile, char *, Gate &gate) {
+        int i = 4 * (tile * THREADS + threadIdx.x);
+        gate();
+        if (i >= BATCH * X_ROWS * X_COLUMNS * X_CHANNELS)
+            return;
+        Pack<bfloat16, 4> x_bf16_reshape;
+        for (int v = 0; v < 4; v++) {
+            float x = t.x[row(batch, i / (X_ROWS * X_COLUMNS * X_CHANNELS)) * X_CHANNELS * X_ROWS * X_COLUMNS +
+                          (i % X_CHANNELS + v) * X_ROWS * X_COLUMNS + i / X_CHANNELS % (X_ROWS * X_COLUMNS)];
+            x_bf16_reshape[v] = to_bf16(x);
+        }
+        store_pack(t.x_bf16_reshape + i, x_bf16_reshape);
     }
 };
-constexpr int x_bf16_reshape_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * X_CHANNELS, (4 * Thread::rows));
-static __device__ void x_bf16_reshape(const x_bf16_reshape_tensors &t, const Batch &batch, int tile, char *,
-                                      Gate &gate) {
-    int i = 4 * (tile * THREADS + threadIdx.x);
-    gate();
-    if (i >= BATCH * X_ROWS * X_COLUMNS * X_CHANNELS)
-        return;
-    Pack<bfloat16, 4> x_bf16_reshape;
-    for (int v = 0; v < 4; v++) {
-        float x = t.x[row(batch, i / (X_ROWS * X_COLUMNS * X_CHANNELS)) * X_CHANNELS * X_ROWS * X_COLUMNS +
-                      (i % X_CHANNELS + v) * X_ROWS * X_COLUMNS + i / X_CHANNELS % (X_ROWS * X_COLUMNS)];
-        x_bf16_reshape[v] = to_bf16(x);
-    }
-    store_pack(t.x_bf16_reshape + i, x_bf16_reshape);
-}
 
 // seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
 //     seen.weight.bf16[i, 0, 0, l] = seen.weight[i, 0, 0, l]
@@ -122,22 +126,23 @@ static __constant__ unsigned seen_weight_bf16_places[2][2] = {
     {262210, 0}, // seen_weight_bf16
     {262210, 0}, // eval_seen_weight_bf16
 };
-struct seen_weight_bf16_tensors {
-    bfloat16 *seen_weight_bf16;
-    float *seen_weight;
-    __device__ seen_weight_bf16_tensors(const Tensors &t, int row) {
-        begin_at(seen_weight_bf16_places[row], seen_weight_bf16, seen_weight);
+struct seen_weight_bf16 {
+    struct Own {
+        bfloat16 *seen_weight_bf16;
+        float *seen_weight;
+        __device__ Own(const Tensors &t, int row) {
+            begin_at(seen_weight_bf16_places[row], seen_weight_bf16, seen_weight);
+        }
+    };
+    static constexpr int tiles = divide_up(Y * X_CHANNELS, Thread::rows);
+    static __device__ void run(const Own &t, const Batch &, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= Y * X_CHANNELS)
+            return;
+        t.seen_weight_bf16[i] = to_bf16(t.seen_weight[i]);
     }
 };
-constexpr int seen_weight_bf16_tiles = divide_up(Y * X_CHANNELS, Thread::rows);
-static __device__ void seen_weight_bf16(const seen_weight_bf16_tensors &t, const Batch &, int tile, char *,
-                                        Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= Y * X_CHANNELS)
-        return;
-    t.seen_weight_bf16[i] = to_bf16(t.seen_weight[i]);
-}
 
 // seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
 //     seen[i, j, k, l] = relu((sum over m of x.bf16.reshape[i * X_ROWS * X_COLUMNS + j * X_COLUMNS + k, m] *
@@ -146,428 +151,410 @@ static __constant__ unsigned seen_places[2][4] = {
     {66, 262210, 64, 131138}, // seen
     {66, 262210, 64, 131138}, // eval_seen
 };
-struct seen_tensors {
-    bfloat16 *x_bf16_reshape, *seen_weight_bf16, *seen;
-    float *seen_bias;
-    __device__ seen_tensors(const Tensors &t, int row) {
-        begin_at(seen_places[row], x_bf16_reshape, seen_weight_bf16, seen_bias, seen);
+struct seen {
+    struct Own {
+        bfloat16 *x_bf16_reshape, *seen_weight_bf16, *seen;
+        float *seen_bias;
+        __device__ Own(const Tensors &t, int row) {
+            begin_at(seen_places[row], x_bf16_reshape, seen_weight_bf16, seen_bias, seen);
+        }
+    };
+    // 2,048 tiles of 128 x 128 outputs, one a group of four warps, in turns; bf16 on tensor cores, panels copied
+    // ahead by the hardware (cuda/tensor_turns.cuh)
+    using Shape = Product<BATCH * X_ROWS * X_COLUMNS, Y, X_CHANNELS>;
+    using Cut = TurnTile<128, 128, 64, 6, bfloat16>;
+    static constexpr int tiles = product_tiles<Shape, Cut>();
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Own &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        auto left = matrix<X_CHANNELS>(t.x_bf16_reshape);
+        auto right = transposed(matrix<X_CHANNELS>(t.seen_weight_bf16));
+        struct OfColumn {
+            Pack<float, 8> seen_bias;
+        };
+        auto columns = [&](int j) { return OfColumn{load_pack<8>(t.seen_bias + j)}; };
+        auto out = [&](int i, int j, const Pack<float, 8> &sum, const OfColumn &column) {
+            Pack<float, 8> seen;
+            for (int v = 0; v < 8; v++)
+                seen[v] = relu(sum[v] + column.seen_bias[v]);
+            store_pack(t.seen + i * Y + j, to_bf16(seen));
+        };
+        auto results = vectorized<8>(of_columns(columns, out));
+        matmul_turns<Shape, Cut>(tile, batch.maps, left, right, shared, gate, results);
     }
 };
-// 2,048 tiles of 128 x 128 outputs, one a group of four warps, in turns; bf16 on tensor cores, panels copied
-// ahead by the hardware (cuda/tensor_turns.cuh)
-using seen_product = Product<BATCH * X_ROWS * X_COLUMNS, Y, X_CHANNELS>;
-using seen_tile = TurnTile<128, 128, 64, 6, bfloat16>;
-constexpr int seen_tiles = product_tiles<seen_product, seen_tile>();
-constexpr int seen_shared_bytes = product_shared<seen_product, seen_tile>();
-static __device__ void seen(const seen_tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    auto left = matrix<X_CHANNELS>(t.x_bf16_reshape);
-    auto right = transposed(matrix<X_CHANNELS>(t.seen_weight_bf16));
-    struct OfColumn {
-        Pack<float, 8> seen_bias;
-    };
-    auto columns = [&](int j) { return OfColumn{load_pack<8>(t.seen_bias + j)}; };
-    auto out = [&](int i, int j, const Pack<float, 8> &sum, const OfColumn &column) {
-        Pack<float, 8> seen;
-        for (int v = 0; v < 8; v++)
-            seen[v] = relu(sum[v] + column.seen_bias[v]);
-        store_pack(t.seen + i * Y + j, to_bf16(seen));
-    };
-    auto results = vectorized<8>(of_columns(columns, out));
-    matmul_turns<seen_product, seen_tile>(tile, batch.maps, left, right, shared, gate, results);
-}
 
 // pool = max_pool(seen, 2)                                                                        vectors.mt:11
-constexpr int pool_tiles = divide_up(BATCH * POOL_ROWS * POOL_COLUMNS * Y, (4 * Thread::rows));
-static __device__ void pool(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
-    int i = 4 * (tile * THREADS + threadIdx.x);
-    gate();
-    if (i >= BATCH * POOL_ROWS * POOL_COLUMNS * Y)
-        return;
-    int n = i / Y / (POOL_ROWS * POOL_COLUMNS);
-    int line = i / Y / POOL_COLUMNS % POOL_ROWS;
-    int column = i / Y % POOL_COLUMNS;
-    int channel = i % Y;
+struct pool {
+    static constexpr int tiles = divide_up(BATCH * POOL_ROWS * POOL_COLUMNS * Y, (4 * Thread::rows));
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
+        int i = 4 * (tile * THREADS + threadIdx.x);
+        gate();
+        if (i >= BATCH * POOL_ROWS * POOL_COLUMNS * Y)
+            return;
+        int n = i / Y / (POOL_ROWS * POOL_COLUMNS);
+        int line = i / Y / POOL_COLUMNS % POOL_ROWS;
+        int column = i / Y % POOL_COLUMNS;
+        int channel = i % Y;
 
-    // pool[i, j, k, l] = max over m, n of seen[i, j * 2 + m, k * 2 + n, l]
-    auto pool = fill_pack<4, float>(-INFINITY);
-    for (int j = 0; j < 2 * 2; j++) {
-        int at = n * X_ROWS * X_COLUMNS * Y + (line * 2 + j / 2) * X_COLUMNS * Y + (column * 2 + j % 2) * Y + channel;
-        Pack<bfloat16, 4> seen = load_pack<4>(t.seen + at);
+        // pool[i, j, k, l] = max over m, n of seen[i, j * 2 + m, k * 2 + n, l]
+        auto pool = fill_pack<4, float>(-INFINITY);
+        for (int j = 0; j < 2 * 2; j++) {
+            int at =
+                n * X_ROWS * X_COLUMNS * Y + (line * 2 + j / 2) * X_COLUMNS * Y + (column * 2 + j % 2) * Y + channel;
+            Pack<bfloat16, 4> seen = load_pack<4>(t.seen + at);
+            for (int v = 0; v < 4; v++)
+                pool[v] = fmax(pool[v], to_float(seen[v]));
+        }
+
+        // first[i, j, k, l] = min over m, n of (seen[i, j * 2 + m, k * 2 + n, l] == pool[i, j, k, l] ? m * 2 + n : 4)
+        auto first = fill_pack<4, float>(INFINITY);
+        for (int j = 0; j < 2 * 2; j++) {
+            int at =
+                n * X_ROWS * X_COLUMNS * Y + (line * 2 + j / 2) * X_COLUMNS * Y + (column * 2 + j % 2) * Y + channel;
+            Pack<bfloat16, 4> seen = load_pack<4>(t.seen + at);
+            for (int v = 0; v < 4; v++)
+                first[v] = fmin(first[v], to_float(seen[v]) == pool[v] ? (float)j : 4.0f);
+        }
+
+        // pool_cast[i, j, k, l] = first[i, j, k, l]
+        Pack<unsigned char, 4> first_cast;
         for (int v = 0; v < 4; v++)
-            pool[v] = fmax(pool[v], to_float(seen[v]));
+            first_cast[v] = (unsigned char)first[v];
+        store_pack(t.pool + i, pool);
+        store_pack(t.pool_cast + i, first_cast);
     }
-
-    // first[i, j, k, l] = min over m, n of (seen[i, j * 2 + m, k * 2 + n, l] == pool[i, j, k, l] ? m * 2 + n : 4)
-    auto first = fill_pack<4, float>(INFINITY);
-    for (int j = 0; j < 2 * 2; j++) {
-        int at = n * X_ROWS * X_COLUMNS * Y + (line * 2 + j / 2) * X_COLUMNS * Y + (column * 2 + j % 2) * Y + channel;
-        Pack<bfloat16, 4> seen = load_pack<4>(t.seen + at);
-        for (int v = 0; v < 4; v++)
-            first[v] = fmin(first[v], to_float(seen[v]) == pool[v] ? (float)j : 4.0f);
-    }
-
-    // pool_cast[i, j, k, l] = first[i, j, k, l]
-    Pack<unsigned char, 4> first_cast;
-    for (int v = 0; v < 4; v++)
-        first_cast[v] = (unsigned char)first[v];
-    store_pack(t.pool + i, pool);
-    store_pack(t.pool_cast + i, first_cast);
-}
+};
 
 // z = global_avg_pool(pool * scale)                                                               vectors.mt:12
 // loss = mse(z, y)                                                                                vectors.mt:16
-constexpr int z_tiles = divide_up(BATCH * Y, Column<4, 16>::rows);
-constexpr int z_shared_bytes = team_shared<Column<4, 16>>(0);
-static __device__ void z(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Column<4, 16> team(shared);
-    int i = tile * Column<4, 16>::rows + team.row;
-    Pack<float, 4> y = load_pack<4>(t.y + row(batch, i / Y) * Y + i % Y);
-    gate();
-    int line = i / Y;
-    int column = i % Y;
+struct z {
+    static constexpr int tiles = divide_up(BATCH * Y, Column<4, 16>::rows);
+    static constexpr int shared_bytes = team_shared<Column<4, 16>>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Column<4, 16> team(shared);
+        int i = tile * Column<4, 16>::rows + team.row;
+        Pack<float, 4> y = load_pack<4>(t.y + row(batch, i / Y) * Y + i % Y);
+        gate();
+        int line = i / Y;
+        int column = i % Y;
 
-    // pool_sum[i, j] = sum over k, l of pool[i, k, l, j]
-    auto pool_sum = fill_pack<4, float>(0);
-    for (int j = team.first; j < POOL_ROWS * POOL_COLUMNS; j += team.stride) {
-        int at = line * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column;
-        Pack<float, 4> pool = load_pack<4>(t.pool + at);
-        for (int v = 0; v < 4; v++)
-            pool_sum[v] += pool[v];
-    }
-    pool_sum = team_sum(team, pool_sum);
+        // pool_sum[i, j] = sum over k, l of pool[i, k, l, j]
+        auto pool_sum = fill_pack<4, float>(0);
+        for (int j = team.first; j < POOL_ROWS * POOL_COLUMNS; j += team.stride) {
+            int at = line * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column;
+            Pack<float, 4> pool = load_pack<4>(t.pool + at);
+            for (int v = 0; v < 4; v++)
+                pool_sum[v] += pool[v];
+        }
+        pool_sum = team_sum(team, pool_sum);
 
-    // z[i, j] = pool_sum[i, j] * scale[j, 0, 0] * (1 / (POOL_ROWS * POOL_COLUMNS))
-    // z_mul[i, j] = (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
-    // d_z[i, j] = share(i) * 0.015625 * (z[i, j] - y[i, j]) + share(i) * 0.015625 * (z[i, j] - y[i, j])
-    // d_z_pre[i, j] = d_z[i, j] * 0.015625
-    // z_mul_3[i, j] = d_z_pre[i, j] * scale[j, 0, 0]
-    if (leads(team)) {
+        // z[i, j] = pool_sum[i, j] * scale[j, 0, 0] * (1 / (POOL_ROWS * POOL_COLUMNS))
+        // z_mul[i, j] = (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
+        // d_z[i, j] = share(i) * 0.015625 * (z[i, j] - y[i, j]) + share(i) * 0.015625 * (z[i, j] - y[i, j])
+        // d_z_pre[i, j] = d_z[i, j] * 0.015625
+        // z_mul_3[i, j] = d_z_pre[i, j] * scale[j, 0, 0]
+        if (leads(team)) {
+            Pack<float, 4> scale = load_pack<4>(t.scale + column);
+            Pack<float, 4> y = load_pack<4>(t.y + row(batch, line) * Y + column);
+            Pack<float, 4> z_mul;
+            Pack<float, 4> d_z_pre_mul;
+            for (int v = 0; v < 4; v++) {
+                float z_sub = pool_sum[v] * scale[v] * (1.0f / (POOL_ROWS * POOL_COLUMNS)) - y[v];
+                float share_mul = share(batch, line) * 0.015625f * z_sub;
+                z_mul[v] = z_sub * z_sub;
+                d_z_pre_mul[v] = (share_mul + share_mul) * 0.015625f * scale[v];
+            }
+            store_pack(t.z_mul + i, z_mul);
+            store_pack(t.z_mul_3 + i, d_z_pre_mul);
+        }
+
+        // z_mul_2[i, j, k, l] = d_z_pre[i, l] * pool[i, j, k, l]
         Pack<float, 4> scale = load_pack<4>(t.scale + column);
-        Pack<float, 4> y = load_pack<4>(t.y + row(batch, line) * Y + column);
-        Pack<float, 4> z_mul;
-        Pack<float, 4> d_z_pre_mul;
-        for (int v = 0; v < 4; v++) {
-            float z_sub = pool_sum[v] * scale[v] * (1.0f / (POOL_ROWS * POOL_COLUMNS)) - y[v];
-            float share_mul = share(batch, line) * 0.015625f * z_sub;
-            z_mul[v] = z_sub * z_sub;
-            d_z_pre_mul[v] = (share_mul + share_mul) * 0.015625f * scale[v];
+        for (int j = team.first; j < POOL_ROWS * POOL_COLUMNS; j += team.stride) {
+            int at = line * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column;
+            Pack<float, 4> pool = load_pack<4>(t.pool + at);
+            Pack<float, 4> d_z_pre_mul;
+            for (int v = 0; v < 4; v++) {
+                float z_sub = pool_sum[v] * scale[v] * (1.0f / (POOL_ROWS * POOL_COLUMNS)) - y[v];
+                float share_mul = share(batch, line) * 0.015625f * z_sub;
+                d_z_pre_mul[v] = (share_mul + share_mul) * 0.015625f * pool[v];
+            }
+            store_pack(t.z_mul_2 + line * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column, d_z_pre_mul);
         }
-        store_pack(t.z_mul + i, z_mul);
-        store_pack(t.z_mul_3 + i, d_z_pre_mul);
     }
-
-    // z_mul_2[i, j, k, l] = d_z_pre[i, l] * pool[i, j, k, l]
-    Pack<float, 4> scale = load_pack<4>(t.scale + column);
-    for (int j = team.first; j < POOL_ROWS * POOL_COLUMNS; j += team.stride) {
-        int at = line * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column;
-        Pack<float, 4> pool = load_pack<4>(t.pool + at);
-        Pack<float, 4> d_z_pre_mul;
-        for (int v = 0; v < 4; v++) {
-            float z_sub = pool_sum[v] * scale[v] * (1.0f / (POOL_ROWS * POOL_COLUMNS)) - y[v];
-            float share_mul = share(batch, line) * 0.015625f * z_sub;
-            d_z_pre_mul[v] = (share_mul + share_mul) * 0.015625f * pool[v];
-        }
-        store_pack(t.z_mul_2 + line * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column, d_z_pre_mul);
-    }
-}
+};
 
 // gradient of z = global_avg_pool(pool * scale)                                                   vectors.mt:12
-constexpr int d_scale_partial_tiles = divide_up(256 * Y, Column<4, 32>::rows);
-constexpr int d_scale_partial_shared_bytes = team_shared<Column<4, 32>>(0);
-static __device__ void d_scale_partial(const Tensors &t, int tile, char *shared, Gate &gate) {
-    Column<4, 32> team(shared);
-    int i = tile * Column<4, 32>::rows + team.row;
-    gate();
+struct d_scale_partial {
+    static constexpr int tiles = divide_up(256 * Y, Column<4, 32>::rows);
+    static constexpr int shared_bytes = team_shared<Column<4, 32>>(0);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        Column<4, 32> team(shared);
+        int i = tile * Column<4, 32>::rows + team.row;
+        gate();
 
-    // d_scale.partial[i, j] = sum over k of z_mul_2[(i * 256 + k) / (POOL_ROWS * POOL_COLUMNS), (i * 256 + k) /
-    //         POOL_COLUMNS % POOL_ROWS, (i * 256 + k) % POOL_COLUMNS, j]
-    auto partial = fill_pack<4, float>(0);
-    for (int j = team.first; j < 256; j += team.stride) {
-        int at = (i / Y * 256 + j) * Y + i % Y;
-        Pack<float, 4> d_z_pre_mul = load_pack<4>(t.z_mul_2 + at);
-        for (int v = 0; v < 4; v++)
-            partial[v] += d_z_pre_mul[v];
+        // d_scale.partial[i, j] = sum over k of z_mul_2[(i * 256 + k) / (POOL_ROWS * POOL_COLUMNS), (i * 256 + k) /
+        //         POOL_COLUMNS % POOL_ROWS, (i * 256 + k) % POOL_COLUMNS, j]
+        auto partial = fill_pack<4, float>(0);
+        for (int j = team.first; j < 256; j += team.stride) {
+            int at = (i / Y * 256 + j) * Y + i % Y;
+            Pack<float, 4> d_z_pre_mul = load_pack<4>(t.z_mul_2 + at);
+            for (int v = 0; v < 4; v++)
+                partial[v] += d_z_pre_mul[v];
+        }
+        partial = team_sum(team, partial);
+        if (leads(team))
+            store_pack(t.d_scale_partial + i, partial);
     }
-    partial = team_sum(team, partial);
-    if (leads(team))
-        store_pack(t.d_scale_partial + i, partial);
-}
+};
 
 // loss = mse(z, y)                                                                                vectors.mt:16
-constexpr int loss_part_tiles = divide_up(BATCH, Warp::rows);
-constexpr int loss_part_shared_bytes = team_shared<Warp>(0);
-static __device__ void loss_part(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
+struct loss_part {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
 
-    // z_sum[i] = sum over j of z_mul[i, j]
-    float z_sum = 0;
-    for (int j = team.first; j < Y; j += team.stride)
-        z_sum += t.z_mul[i * Y + j];
-    z_sum = team_sum(team, z_sum);
+        // z_sum[i] = sum over j of z_mul[i, j]
+        float z_sum = 0;
+        for (int j = team.first; j < Y; j += team.stride)
+            z_sum += t.z_mul[i * Y + j];
+        z_sum = team_sum(team, z_sum);
 
-    // loss_part[i] = z_sum[i] * (1 / Y) * share(i)
-    if (leads(team))
-        t.loss_part[i] = z_sum * (1.0f / Y) * row_share;
-}
+        // loss_part[i] = z_sum[i] * (1 / Y) * share(i)
+        if (leads(team))
+            t.loss_part[i] = z_sum * (1.0f / Y) * row_share;
+    }
+};
 
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
 // gradient of pool = max_pool(seen, 2)                                                            vectors.mt:11
-constexpr int d_seen_to_d_seen_pre_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * Y / 32, THREADS);
-static __device__ void d_seen_to_d_seen_pre(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
-    // outputs, taps, stride, dilation, pad, spread
-    using Rows = Axis<X_ROWS, 2, 1, -1, 0, 2>;
-    using Columns = Axis<X_COLUMNS, 2, 1, -1, 0, 2>;
-    using Patches = Patch<POOL_ROWS, POOL_COLUMNS, Rows, Columns, 2, 4>;
-    int i = tile * THREADS + threadIdx.x, patch = i / (Y / 4) % Patches::count;
-    gate();
-    if (i >= BATCH * Patches::count * (Y / 4))
-        return;
-    int image = i / (Y / 4) / Patches::count, channel = i % (Y / 4) * 4;
-    int top = patch / Patches::across * Patches::rows;
-    int left = patch % Patches::across * Patches::columns;
+struct d_seen_to_d_seen_pre {
+    static constexpr int tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * Y / 32, THREADS);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
+        // outputs, taps, stride, dilation, pad, spread
+        using Rows = Axis<X_ROWS, 2, 1, -1, 0, 2>;
+        using Columns = Axis<X_COLUMNS, 2, 1, -1, 0, 2>;
+        using Patches = Patch<POOL_ROWS, POOL_COLUMNS, Rows, Columns, 2, 4>;
+        int i = tile * THREADS + threadIdx.x, patch = i / (Y / 4) % Patches::count;
+        gate();
+        if (i >= BATCH * Patches::count * (Y / 4))
+            return;
+        int image = i / (Y / 4) / Patches::count, channel = i % (Y / 4) * 4;
+        int top = patch / Patches::across * Patches::rows;
+        int left = patch % Patches::across * Patches::columns;
 
-    // d_pool[i, j, k, l] = z_mul_3[i, l]
-    // d_seen[i, j, k, l] = sum over m, n of (pool_cast[i, (j - m) / 2, (k - n) / 2, l] == m * 2 + n ?
-    //         d_pool[i, (j - m) / 2, (k - n) / 2, l] : 0)
-    // d_seen_pre[i, j, k, l] = seen[i, j, k, l] > 0 ? d_seen[i, j, k, l] : 0
-    auto seen = [&](int line, int column) {
-        int at = image * POOL_ROWS * POOL_COLUMNS * Y + line * POOL_COLUMNS * Y + column * Y + channel;
-        Pack<unsigned char, 4> first_cast_2 = load_pack<4>(t.pool_cast + at);
-        return first_cast_2;
-    };
-    Pack<float, 4> d_z_pre_mul = load_pack<4>(t.z_mul_3 + image * Y + channel);
-    auto seen_2 = [&](int line, int column) { return d_z_pre_mul; };
-    auto term = [&](int tap, const Pack<unsigned char, 4> &seen, const Pack<float, 4> &seen_2, Pack<float, 4> &sum) {
-        for (int v = 0; v < 4; v++)
-            if ((float)seen[v] == (float)tap)
-                sum[v] += seen_2[v];
-    };
-    struct Ahead {
-        Pack<bfloat16, 4> seen_3;
-    };
-    auto read = [&](int line, int column) {
-        return Ahead{
-            load_pack<4>(t.seen + image * X_ROWS * X_COLUMNS * Y + line * X_COLUMNS * Y + column * Y + channel)};
-    };
-    auto out = [&](int line, int column, const Pack<float, 4> &sum, const Ahead &ahead) {
-        Pack<float, 4> d_seen_pre;
-        for (int v = 0; v < 4; v++)
-            d_seen_pre[v] = to_float(ahead.seen_3[v]) > 0.0f ? sum[v] : 0.0f;
-        store_pack(t.d_seen_pre + image * X_ROWS * X_COLUMNS * Y + line * X_COLUMNS * Y + column * Y + channel,
-                   to_bf16(d_seen_pre));
-    };
-    sum_terms<Patches, 4>(top, left, both_images(seen, seen_2), term, preloaded(read, out));
-}
+        // d_pool[i, j, k, l] = z_mul_3[i, l]
+        // d_seen[i, j, k, l] = sum over m, n of (pool_cast[i, (j - m) / 2, (k - n) / 2, l] == m * 2 + n ?
+        //         d_pool[i, (j - m) / 2, (k - n) / 2, l] : 0)
+        // d_seen_pre[i, j, k, l] = seen[i, j, k, l] > 0 ? d_seen[i, j, k, l] : 0
+        auto seen = [&](int line, int column) {
+            int at = image * POOL_ROWS * POOL_COLUMNS * Y + line * POOL_COLUMNS * Y + column * Y + channel;
+            Pack<unsigned char, 4> first_cast_2 = load_pack<4>(t.pool_cast + at);
+            return first_cast_2;
+        };
+        Pack<float, 4> d_z_pre_mul = load_pack<4>(t.z_mul_3 + image * Y + channel);
+        auto seen_2 = [&](int line, int column) { return d_z_pre_mul; };
+        auto term = [&](int tap, const Pack<unsigned char, 4> &seen, const Pack<float, 4> &seen_2,
+                        Pack<float, 4> &sum) {
+            for (int v = 0; v < 4; v++)
+                if ((float)seen[v] == (float)tap)
+                    sum[v] += seen_2[v];
+        };
+        struct Ahead {
+            Pack<bfloat16, 4> seen_3;
+        };
+        auto read = [&](int line, int column) {
+            return Ahead{
+                load_pack<4>(t.seen + image * X_ROWS * X_COLUMNS * Y + line * X_COLUMNS * Y + column * Y + channel)};
+        };
+        auto out = [&](int line, int column, const Pack<float, 4> &sum, const Ahead &ahead) {
+            Pack<float, 4> d_seen_pre;
+            for (int v = 0; v < 4; v++)
+                d_seen_pre[v] = to_float(ahead.seen_3[v]) > 0.0f ? sum[v] : 0.0f;
+            store_pack(t.d_seen_pre + image * X_ROWS * X_COLUMNS * Y + line * X_COLUMNS * Y + column * Y + channel,
+                       to_bf16(d_seen_pre));
+        };
+        sum_terms<Patches, 4>(top, left, both_images(seen, seen_2), term, preloaded(read, out));
+    }
+};
 
 // gradient of z = global_avg_pool(pool * scale)                                                   vectors.mt:12
-constexpr int d_scale_tiles = divide_up(Y, Column<1, 32>::rows);
-constexpr int d_scale_shared_bytes = team_shared<Column<1, 32>>(0);
-static __device__ void d_scale(const Tensors &t, int tile, char *shared, Gate &gate) {
-    Column<1, 32> team(shared);
-    int i = tile * Column<1, 32>::rows + team.row;
-    gate();
+struct d_scale {
+    static constexpr int tiles = divide_up(Y, Column<1, 32>::rows);
+    static constexpr int shared_bytes = team_shared<Column<1, 32>>(0);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        Column<1, 32> team(shared);
+        int i = tile * Column<1, 32>::rows + team.row;
+        gate();
 
-    // d_scale_sum[i] = sum over j of d_scale.partial[j, i]
-    float partial_sum = 0;
-    for (int j = team.first; j < 256; j += team.stride)
-        partial_sum += t.d_scale_partial[j * Y + i];
-    partial_sum = team_sum(team, partial_sum);
-    if (leads(team))
-        t.d_scale_sum[i] = partial_sum;
-}
+        // d_scale_sum[i] = sum over j of d_scale.partial[j, i]
+        float partial_sum = 0;
+        for (int j = team.first; j < 256; j += team.stride)
+            partial_sum += t.d_scale_partial[j * Y + i];
+        partial_sum = team_sum(team, partial_sum);
+        if (leads(team))
+            t.d_scale_sum[i] = partial_sum;
+    }
+};
 
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
-constexpr int d_seen_bias_partial_tiles = divide_up(BATCH * Y, Column<8, 32>::rows);
-constexpr int d_seen_bias_partial_shared_bytes = team_shared<Column<8, 32>>(0);
-static __device__ void d_seen_bias_partial(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    Column<8, 32> team(shared);
-    int i = tile * Column<8, 32>::rows + team.row;
-    gate();
+struct d_seen_bias_partial {
+    static constexpr int tiles = divide_up(BATCH * Y, Column<8, 32>::rows);
+    static constexpr int shared_bytes = team_shared<Column<8, 32>>(0);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        Column<8, 32> team(shared);
+        int i = tile * Column<8, 32>::rows + team.row;
+        gate();
 
-    // d_seen.bias.partial[i, j] = sum over k of d_seen_pre[i, k / X_COLUMNS, k % X_COLUMNS, j]
-    auto partial = fill_pack<8, float>(0);
-    for (int j = team.first; j < X_ROWS * X_COLUMNS; j += team.stride) {
-        int at = i / Y * X_ROWS * X_COLUMNS * Y + j * Y + i % Y;
-        Pack<bfloat16, 8> d_seen_pre = load_pack<8>(t.d_seen_pre + at);
-        for (int v = 0; v < 8; v++)
-            partial[v] += to_float(d_seen_pre[v]);
+        // d_seen.bias.partial[i, j] = sum over k of d_seen_pre[i, k / X_COLUMNS, k % X_COLUMNS, j]
+        auto partial = fill_pack<8, float>(0);
+        for (int j = team.first; j < X_ROWS * X_COLUMNS; j += team.stride) {
+            int at = i / Y * X_ROWS * X_COLUMNS * Y + j * Y + i % Y;
+            Pack<bfloat16, 8> d_seen_pre = load_pack<8>(t.d_seen_pre + at);
+            for (int v = 0; v < 8; v++)
+                partial[v] += to_float(d_seen_pre[v]);
+        }
+        partial = team_sum(team, partial);
+        if (leads(team))
+            store_pack(t.d_seen_bias_partial + i, partial);
     }
-    partial = team_sum(team, partial);
-    if (leads(team))
-        store_pack(t.d_seen_bias_partial + i, partial);
-}
+};
 
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
 //     d_seen_weight_slices_matmul[i, j, k] = sum over l of
 //         d_seen_pre[(i * 2048 + l) / (X_ROWS * X_COLUMNS), (i * 2048 + l) / X_COLUMNS % X_ROWS, (i * 2048 + l)
 //         % X_COLUMNS, j] * x.bf16.reshape[i * 2048 + l, k]
-// 128 tiles of 64 x 64 outputs, 16 x 32 a warp; bf16 on tensor cores, panels copied ahead to shared memory
-// (cuda/tensor.cuh)
-using d_seen_weight_slices_product = Product<Y, X_CHANNELS, 2048>;
-using d_seen_weight_slices_tile = TensorTile<64, 64, 64, 4, 2, 4, bfloat16>;
-constexpr int d_seen_weight_slices_each = product_tiles<d_seen_weight_slices_product, d_seen_weight_slices_tile>();
-constexpr int d_seen_weight_slices_tiles = 128 * d_seen_weight_slices_each;
-constexpr int d_seen_weight_slices_shared_bytes =
-    product_shared<d_seen_weight_slices_product, d_seen_weight_slices_tile>();
-static __device__ void d_seen_weight_slices(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    int b = tile / d_seen_weight_slices_each;
-    auto left = transposed(matrix<Y>(t.d_seen_pre + b * 2048 * Y));
-    auto right = matrix<X_CHANNELS>(t.x_bf16_reshape + b * 2048 * X_CHANNELS);
-    auto out = [&](int i, int j, const Pack<float, 8> &sum) {
-        store_pack(t.d_seen_weight_slices_matmul + b * Y * X_CHANNELS + i * X_CHANNELS + j, sum);
-    };
-    auto results = vectorized<8>(out);
-    matmul<d_seen_weight_slices_product, d_seen_weight_slices_tile>(tile % d_seen_weight_slices_each, left, right,
-                                                                    shared, gate, results);
-}
+struct d_seen_weight_slices {
+    // 128 tiles of 64 x 64 outputs, 16 x 32 a warp; bf16 on tensor cores, panels copied ahead to shared memory
+    // (cuda/tensor.cuh)
+    using Shape = Product<Y, X_CHANNELS, 2048>;
+    using Cut = TensorTile<64, 64, 64, 4, 2, 4, bfloat16>;
+    static constexpr int each = product_tiles<Shape, Cut>();
+    static constexpr int tiles = 128 * each;
+    static constexpr int shared_bytes = product_shared<Shape, Cut>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        int b = tile / each;
+        auto left = transposed(matrix<Y>(t.d_seen_pre + b * 2048 * Y));
+        auto right = matrix<X_CHANNELS>(t.x_bf16_reshape + b * 2048 * X_CHANNELS);
+        auto out = [&](int i, int j, const Pack<float, 8> &sum) {
+            store_pack(t.d_seen_weight_slices_matmul + b * Y * X_CHANNELS + i * X_CHANNELS + j, sum);
+        };
+        auto results = vectorized<8>(out);
+        matmul<Shape, Cut>(tile % each, left, right, shared, gate, results);
+    }
+};
 
 // loss = mse(z, y)                                                                                vectors.mt:16
 static __constant__ unsigned report_loss_places[2][1] = {
     {477506}, // report_loss
     {66},     // eval_report_loss
 };
-struct report_loss_tensors {
-    float *loss_part;
-    __device__ report_loss_tensors(const Tensors &t, int row) {
-        begin_at(report_loss_places[row], loss_part);
+struct report_loss {
+    struct Own {
+        float *loss_part;
+        __device__ Own(const Tensors &t, int row) {
+            begin_at(report_loss_places[row], loss_part);
+        }
+    };
+    static constexpr int tiles = 1;
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Own &t, const Batch &batch, int, char *shared, Gate &gate) {
+        Warp team(shared);
+        gate();
+        if (team.row < WARPS - 1)
+            return;
+
+        // loss = sum over i of loss_part[i]
+        float loss_part_sum = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            loss_part_sum += t.loss_part[j];
+        loss_part_sum = team_sum(team, loss_part_sum);
+        if (leads(team))
+            batch.reports[REPORT_LOSS] = loss_part_sum;
     }
 };
-constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_loss(const report_loss_tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
-
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
 
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
 // optimizer = sgd(0.1)                                                                            vectors.mt:17
-constexpr int update_seen_bias_tiles = divide_up(Y, Column<1, 32>::rows);
-constexpr int update_seen_bias_shared_bytes = team_shared<Column<1, 32>>(0);
-static __device__ void update_seen_bias(const Tensors &t, int tile, char *shared, Gate &gate) {
-    Column<1, 32> team(shared);
-    int i = tile * Column<1, 32>::rows + team.row;
-    gate();
+struct update_seen_bias {
+    static constexpr int tiles = divide_up(Y, Column<1, 32>::rows);
+    static constexpr int shared_bytes = team_shared<Column<1, 32>>(0);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        Column<1, 32> team(shared);
+        int i = tile * Column<1, 32>::rows + team.row;
+        gate();
 
-    // d_seen.bias[i] = sum over j of d_seen.bias.partial[j, i]
-    float d_seen_bias = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        d_seen_bias += t.d_seen_bias_partial[j * Y + i];
-    d_seen_bias = team_sum(team, d_seen_bias);
+        // d_seen.bias[i] = sum over j of d_seen.bias.partial[j, i]
+        float d_seen_bias = 0;
+        for (int j = team.first; j < BATCH; j += team.stride)
+            d_seen_bias += t.d_seen_bias_partial[j * Y + i];
+        d_seen_bias = team_sum(team, d_seen_bias);
 
-    // seen.bias[i] = seen.bias[i] - 0.1 * d_seen.bias[i]
-    if (leads(team))
-        t.seen_bias[i] -= 0.1f * d_seen_bias;
-}
+        // seen.bias[i] = seen.bias[i] - 0.1 * d_seen.bias[i]
+        if (leads(team))
+            t.seen_bias[i] -= 0.1f * d_seen_bias;
+    }
+};
 
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
 // optimizer = sgd(0.1)                                                                            vectors.mt:17
-constexpr int update_seen_weight_tiles = divide_up(Y * X_CHANNELS, Column<4, 32>::rows);
-constexpr int update_seen_weight_shared_bytes = team_shared<Column<4, 32>>(0);
-static __device__ void update_seen_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
-    Column<4, 32> team(shared);
-    int i = tile * Column<4, 32>::rows + team.row;
-    gate();
+struct update_seen_weight {
+    static constexpr int tiles = divide_up(Y * X_CHANNELS, Column<4, 32>::rows);
+    static constexpr int shared_bytes = team_shared<Column<4, 32>>(0);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        Column<4, 32> team(shared);
+        int i = tile * Column<4, 32>::rows + team.row;
+        gate();
 
-    // d_seen.weight[i, 0, 0, l] = sum over m of d_seen_weight_slices_matmul[m, i, l]
-    auto d_seen_weight = fill_pack<4, float>(0);
-    for (int j = team.first; j < 128; j += team.stride) {
-        Pack<float, 4> d_seen_weight_slices = load_pack<4>(t.d_seen_weight_slices_matmul + j * Y * X_CHANNELS + i);
-        for (int v = 0; v < 4; v++)
-            d_seen_weight[v] += d_seen_weight_slices[v];
-    }
-    d_seen_weight = team_sum(team, d_seen_weight);
+        // d_seen.weight[i, 0, 0, l] = sum over m of d_seen_weight_slices_matmul[m, i, l]
+        auto d_seen_weight = fill_pack<4, float>(0);
+        for (int j = team.first; j < 128; j += team.stride) {
+            Pack<float, 4> d_seen_weight_slices = load_pack<4>(t.d_seen_weight_slices_matmul + j * Y * X_CHANNELS + i);
+            for (int v = 0; v < 4; v++)
+                d_seen_weight[v] += d_seen_weight_slices[v];
+        }
+        d_seen_weight = team_sum(team, d_seen_weight);
 
-    // seen.weight[i, 0, 0, l] = seen.weight[i, 0, 0, l] - 0.1 * d_seen.weight[i, 0, 0, l]
-    if (leads(team)) {
-        Pack<float, 4> seen_weight = load_pack<4>(t.seen_weight + i);
-        Pack<float, 4> seen_weight_sub;
-        for (int v = 0; v < 4; v++)
-            seen_weight_sub[v] = seen_weight[v] - 0.1f * d_seen_weight[v];
-        store_pack(t.seen_weight + i, seen_weight_sub);
+        // seen.weight[i, 0, 0, l] = seen.weight[i, 0, 0, l] - 0.1 * d_seen.weight[i, 0, 0, l]
+        if (leads(team)) {
+            Pack<float, 4> seen_weight = load_pack<4>(t.seen_weight + i);
+            Pack<float, 4> seen_weight_sub;
+            for (int v = 0; v < 4; v++)
+                seen_weight_sub[v] = seen_weight[v] - 0.1f * d_seen_weight[v];
+            store_pack(t.seen_weight + i, seen_weight_sub);
+        }
     }
-}
+};
 
 // optimizer = sgd(0.1)                                                                            vectors.mt:17
 //     d_scale[i, 0, 0] = d_scale_sum[i]
 //     scale[i, 0, 0] = scale[i, 0, 0] - 0.1 * d_scale[i, 0, 0]
-constexpr int update_scale_tiles = divide_up(Y, Thread::rows);
-static __device__ void update_scale(const Tensors &t, int tile, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= Y)
-        return;
-    t.scale[i] -= 0.1f * t.d_scale_sum[i];
-}
+struct update_scale {
+    static constexpr int tiles = divide_up(Y, Thread::rows);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= Y)
+            return;
+        t.scale[i] -= 0.1f * t.d_scale_sum[i];
+    }
+};
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-using train_1_launch = Phase<x_bf16_reshape_tensors, x_bf16_reshape, x_bf16_reshape_tiles, 0>;
-using train_1_beside_1_launch = Beside<seen_weight_bf16_tensors, seen_weight_bf16, seen_weight_bf16_tiles, 0>;
-using train_2_launch = InTurns<Phase<seen_tensors, seen, seen_tiles, seen_shared_bytes>>;
-using train_3_launch = Phase<Tensors, pool, pool_tiles, 0>;
-using train_4_launch = Phase<Tensors, z, z_tiles, z_shared_bytes>;
-using train_5_launch = Phase<Tensors, d_seen_to_d_seen_pre, d_seen_to_d_seen_pre_tiles, 0>;
+using train_5_beside_1 = Beside<d_scale_partial, loss_part>;
+using train_6_beside_2 = Beside<d_scale, At<report_loss, 0, 0>>;
+using train_7 = Phase<update_seen_bias, update_seen_weight, update_scale>;
 
-// phase 5 of 7, beside: 640 tiles
-static __device__ void train_5_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < d_scale_partial_tiles)
-        return d_scale_partial(t, tile, shared, gate);
-    tile -= d_scale_partial_tiles;
-    loss_part(t, batch, tile, shared, gate);
-}
-constexpr int train_5_beside_1_tiles = d_scale_partial_tiles + loss_part_tiles;
-constexpr int train_5_beside_1_shared_bytes = std::max({d_scale_partial_shared_bytes, loss_part_shared_bytes});
-using train_5_beside_1_launch =
-    Beside<Tensors, train_5_beside_1, train_5_beside_1_tiles, train_5_beside_1_shared_bytes>;
-
-using train_6_launch = Phase<Tensors, d_seen_bias_partial, d_seen_bias_partial_tiles, d_seen_bias_partial_shared_bytes>;
-using train_6_beside_1_launch =
-    Beside<Tensors, d_seen_weight_slices, d_seen_weight_slices_tiles, d_seen_weight_slices_shared_bytes>;
-
-// phase 6 of 7, beside: 9 tiles
-static __device__ void train_6_beside_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < d_scale_tiles)
-        return d_scale(t, tile, shared, gate);
-    tile -= d_scale_tiles;
-    report_loss(report_loss_tensors(t, 0), batch, shared, gate);
-}
-constexpr int train_6_beside_2_tiles = d_scale_tiles + report_loss_tiles;
-constexpr int train_6_beside_2_shared_bytes = std::max({d_scale_shared_bytes, report_loss_shared_bytes});
-using train_6_beside_2_launch =
-    Beside<Tensors, train_6_beside_2, train_6_beside_2_tiles, train_6_beside_2_shared_bytes>;
-
-// phase 7 of 7: 137 tiles
-static __device__ void train_7(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < update_seen_bias_tiles)
-        return update_seen_bias(t, tile, shared, gate);
-    tile -= update_seen_bias_tiles;
-    if (tile < update_seen_weight_tiles)
-        return update_seen_weight(t, tile, shared, gate);
-    tile -= update_seen_weight_tiles;
-    update_scale(t, tile, gate);
-}
-constexpr int train_7_tiles = update_seen_bias_tiles + update_seen_weight_tiles + update_scale_tiles;
-constexpr int train_7_shared_bytes = std::max({update_seen_bias_shared_bytes, update_seen_weight_shared_bytes});
-using train_7_launch = Phase<Tensors, train_7, train_7_tiles, train_7_shared_bytes>;
-
-using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_1_beside_1_launch, train_2_launch, train_3_launch,
-                   train_4_launch, train_5_launch, train_5_beside_1_launch, train_6_launch, train_6_beside_1_launch,
-                   train_6_beside_2_launch, train_7_launch>;
+using Train = Step<Tensors, BATCH, REPORTS, Phase<x_bf16_reshape>, Beside<seen_weight_bf16>, InTurns<Phase<seen>>,
+                   Phase<pool>, Phase<z>, Phase<d_seen_to_d_seen_pre>, train_5_beside_1, Phase<d_seen_bias_partial>,
+                   Beside<d_seen_weight_slices>, train_6_beside_2, train_7>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -575,21 +562,21 @@ static Replayed<Train> schedule;
 
 // row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
 static const Part parts[] = {
-    {0, 0, x_bf16_reshape_tiles},        // train_1
-    {1, 1, seen_weight_bf16_tiles},      // train_1_beside_1
-    {2, 2, seen_tiles},                  // train_2
-    {3, 3, pool_tiles},                  // train_3
-    {4, 4, z_tiles},                     // train_4
-    {7, 5, d_seen_to_d_seen_pre_tiles},  // train_5
-    {5, 6, d_scale_partial_tiles},       // train_5_beside_1
-    {6, 6, loss_part_tiles},             // train_5_beside_1
-    {9, 7, d_seen_bias_partial_tiles},   // train_6
-    {10, 8, d_seen_weight_slices_tiles}, // train_6_beside_1
-    {8, 9, d_scale_tiles},               // train_6_beside_2
-    {11, 9, report_loss_tiles},          // train_6_beside_2
-    {12, 10, update_seen_bias_tiles},    // train_7
-    {13, 10, update_seen_weight_tiles},  // train_7
-    {14, 10, update_scale_tiles},        // train_7
+    {0, 0, x_bf16_reshape::tiles},        // train_1
+    {1, 1, seen_weight_bf16::tiles},      // train_1_beside_1
+    {2, 2, seen::tiles},                  // train_2
+    {3, 3, pool::tiles},                  // train_3
+    {4, 4, z::tiles},                     // train_4
+    {7, 5, d_seen_to_d_seen_pre::tiles},  // train_5
+    {5, 6, d_scale_partial::tiles},       // train_5_beside_1
+    {6, 6, loss_part::tiles},             // train_5_beside_1
+    {9, 7, d_seen_bias_partial::tiles},   // train_6
+    {10, 8, d_seen_weight_slices::tiles}, // train_6_beside_1
+    {8, 9, d_scale::tiles},               // train_6_beside_2
+    {11, 9, report_loss::tiles},          // train_6_beside_2
+    {12, 10, update_seen_bias::tiles},    // train_7
+    {13, 10, update_seen_weight::tiles},  // train_7
+    {14, 10, update_scale::tiles},        // train_7
 };
 static Repeated<Train> repeated;
 
@@ -622,96 +609,97 @@ static void release() {
 // ---- evaluation ---------------------------------------------------------------------------------------------
 
 // pool = max_pool(seen, 2)                                                                        vectors.mt:11
-constexpr int eval_pool_tiles = divide_up(BATCH * POOL_ROWS * POOL_COLUMNS * Y, (4 * Thread::rows));
-static __device__ void eval_pool(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
-    int i = 4 * (tile * THREADS + threadIdx.x);
-    gate();
-    if (i >= BATCH * POOL_ROWS * POOL_COLUMNS * Y)
-        return;
+struct eval_pool {
+    static constexpr int tiles = divide_up(BATCH * POOL_ROWS * POOL_COLUMNS * Y, (4 * Thread::rows));
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
+        int i = 4 * (tile * THREADS + threadIdx.x);
+        gate();
+        if (i >= BATCH * POOL_ROWS * POOL_COLUMNS * Y)
+            return;
 
-    // pool[i, j, k, l] = max over m, n of seen[i, j * 2 + m, k * 2 + n, l]
-    auto pool = fill_pack<4, float>(-INFINITY);
-    for (int j = 0; j < 2 * 2; j++) {
-        int at = i / Y / (POOL_ROWS * POOL_COLUMNS) * X_ROWS * X_COLUMNS * Y +
-                 (i / Y / POOL_COLUMNS % POOL_ROWS * 2 + j / 2) * X_COLUMNS * Y +
-                 (i / Y % POOL_COLUMNS * 2 + j % 2) * Y + i % Y;
-        Pack<bfloat16, 4> seen = load_pack<4>(t.eval_seen + at);
-        for (int v = 0; v < 4; v++)
-            pool[v] = fmax(pool[v], to_float(seen[v]));
+        // pool[i, j, k, l] = max over m, n of seen[i, j * 2 + m, k * 2 + n, l]
+        auto pool = fill_pack<4, float>(-INFINITY);
+        for (int j = 0; j < 2 * 2; j++) {
+            int at = i / Y / (POOL_ROWS * POOL_COLUMNS) * X_ROWS * X_COLUMNS * Y +
+                     (i / Y / POOL_COLUMNS % POOL_ROWS * 2 + j / 2) * X_COLUMNS * Y +
+                     (i / Y % POOL_COLUMNS * 2 + j % 2) * Y + i % Y;
+            Pack<bfloat16, 4> seen = load_pack<4>(t.eval_seen + at);
+            for (int v = 0; v < 4; v++)
+                pool[v] = fmax(pool[v], to_float(seen[v]));
+        }
+        store_pack(t.eval_pool + i, pool);
     }
-    store_pack(t.eval_pool + i, pool);
-}
+};
 
 // z = global_avg_pool(pool * scale)                                                               vectors.mt:12
-constexpr int eval_output_z_tiles = divide_up(BATCH * Y, Column<4, 16>::rows);
-constexpr int eval_output_z_shared_bytes = team_shared<Column<4, 16>>(0);
-static __device__ void eval_output_z(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-    Column<4, 16> team(shared);
-    int i = tile * Column<4, 16>::rows + team.row;
-    gate();
-    int column = i % Y;
+struct eval_output_z {
+    static constexpr int tiles = divide_up(BATCH * Y, Column<4, 16>::rows);
+    static constexpr int shared_bytes = team_shared<Column<4, 16>>(0);
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        Column<4, 16> team(shared);
+        int i = tile * Column<4, 16>::rows + team.row;
+        gate();
+        int column = i % Y;
 
-    // pool_sum[i, j] = sum over k, l of pool[i, k, l, j]
-    auto pool_sum = fill_pack<4, float>(0);
-    for (int j = team.first; j < POOL_ROWS * POOL_COLUMNS; j += team.stride) {
-        int at = i / Y * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column;
-        Pack<float, 4> pool = load_pack<4>(t.eval_pool + at);
-        for (int v = 0; v < 4; v++)
-            pool_sum[v] += pool[v];
-    }
-    pool_sum = team_sum(team, pool_sum);
+        // pool_sum[i, j] = sum over k, l of pool[i, k, l, j]
+        auto pool_sum = fill_pack<4, float>(0);
+        for (int j = team.first; j < POOL_ROWS * POOL_COLUMNS; j += team.stride) {
+            int at = i / Y * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column;
+            Pack<float, 4> pool = load_pack<4>(t.eval_pool + at);
+            for (int v = 0; v < 4; v++)
+                pool_sum[v] += pool[v];
+        }
+        pool_sum = team_sum(team, pool_sum);
 
-    // z[i, j] = pool_sum[i, j] * scale[j, 0, 0] * (1 / (POOL_ROWS * POOL_COLUMNS))
-    if (leads(team)) {
-        Pack<float, 4> scale = load_pack<4>(t.scale + column);
-        Pack<float, 4> z;
-        for (int v = 0; v < 4; v++)
-            z[v] = pool_sum[v] * scale[v] * (1.0f / (POOL_ROWS * POOL_COLUMNS));
-        store_pack(t.eval_z + i, z);
+        // z[i, j] = pool_sum[i, j] * scale[j, 0, 0] * (1 / (POOL_ROWS * POOL_COLUMNS))
+        if (leads(team)) {
+            Pack<float, 4> scale = load_pack<4>(t.scale + column);
+            Pack<float, 4> z;
+            for (int v = 0; v < 4; v++)
+                z[v] = pool_sum[v] * scale[v] * (1.0f / (POOL_ROWS * POOL_COLUMNS));
+            store_pack(t.eval_z + i, z);
+        }
     }
-}
+};
 
 // loss = mse(z, y)                                                                                vectors.mt:16
-constexpr int eval_loss_part_tiles = divide_up(BATCH, Warp::rows);
-constexpr int eval_loss_part_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_loss_part(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    int64_t example = row(batch, i);
-    float row_share = share(batch, i);
-    gate();
-    if (i >= BATCH)
-        return;
+struct eval_loss_part {
+    static constexpr int tiles = divide_up(BATCH, Warp::rows);
+    static constexpr int shared_bytes = team_shared<Warp>(0);
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        Warp team(shared);
+        int i = tile * Warp::rows + team.row;
+        int64_t example = row(batch, i);
+        float row_share = share(batch, i);
+        gate();
+        if (i >= BATCH)
+            return;
 
-    // z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
-    float z_sum = 0;
-    for (int j = team.first; j < Y; j += team.stride) {
-        float z_sub = t.eval_z[i * Y + j] - t.y[example * Y + j];
-        z_sum += z_sub * z_sub;
+        // z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
+        float z_sum = 0;
+        for (int j = team.first; j < Y; j += team.stride) {
+            float z_sub = t.eval_z[i * Y + j] - t.y[example * Y + j];
+            z_sum += z_sub * z_sub;
+        }
+        z_sum = team_sum(team, z_sum);
+
+        // loss_part[i] = z_sum[i] * (1 / Y) * share(i)
+        if (leads(team))
+            t.eval_loss_part[i] = z_sum * (1.0f / Y) * row_share;
     }
-    z_sum = team_sum(team, z_sum);
+};
 
-    // loss_part[i] = z_sum[i] * (1 / Y) * share(i)
-    if (leads(team))
-        t.eval_loss_part[i] = z_sum * (1.0f / Y) * row_share;
-}
+using eval_6 = Phase<At<report_loss, 1, 0>>;
 
-using eval_3_launch = Phase<Tensors, eval_pool, eval_pool_tiles, 0>;
-using eval_4_launch = Phase<Tensors, eval_output_z, eval_output_z_tiles, eval_output_z_shared_bytes>;
-using eval_5_launch = Phase<Tensors, eval_loss_part, eval_loss_part_tiles, eval_loss_part_shared_bytes>;
-
-// phase 6 of 6: 1 tile
-static __device__ void eval_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    report_loss(report_loss_tensors(t, 1), batch, shared, gate);
-}
-using eval_6_launch = Phase<Tensors, eval_6, report_loss_tiles, report_loss_shared_bytes>;
-
-using Eval = Step<Tensors, BATCH, REPORTS, Again<train_1_launch, 1>, Again<train_1_beside_1_launch, 1>,
-                  Again<train_2_launch, 1>, eval_3_launch, eval_4_launch, eval_5_launch, eval_6_launch>;
+using Eval =
+    Step<Tensors, BATCH, REPORTS, Again<Phase<x_bf16_reshape>, 1>, Again<Beside<seen_weight_bf16>, 1>,
+         Again<InTurns<Phase<seen>>, 1>, Phase<eval_pool>, Phase<eval_output_z>, Phase<eval_loss_part>, eval_6>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
 }
+
+} // namespace
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 

@@ -49,6 +49,6 @@ def test_a_thread_without_a_column_reads_none(mtc, tmp_path):
     text = MODEL.replace("x : f32[4]", "x : f32[37]").replace(", affine = false", "")
     (tmp_path / "m.mt").write_text(re.sub(r"\bb\b", "normed", text))
     source = mtc("--emit=cu", tmp_path / "m.mt").stdout
-    kernel = source[source.index("static __device__ void normed(") :].split("\n}\n")[0].splitlines()
-    assert "    bool exists = i < X;" in kernel and [line for line in kernel if line.startswith("        ") and "[i]" in line]
-    assert not [line for line in kernel if "t." in line and not line.startswith((" " * 8, "    //"))], kernel
+    kernel = source[source.index("\nstruct normed {") :].split("\n};\n")[0].splitlines()
+    assert "        bool exists = i < X;" in kernel and [line for line in kernel if line.startswith(" " * 12) and "[i]" in line]
+    assert not [line for line in kernel if "t." in line and not line.startswith((" " * 12, " " * 8 + "//"))], kernel

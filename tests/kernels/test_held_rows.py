@@ -44,7 +44,7 @@ def source(mtc, tmp_path, text, *flags):
 
 def held(text):
     """What is held: numbers in a row, and their type."""
-    types = re.findall(r"_wanted_bytes = with_row<(\w+)>", text)
+    types = re.findall(r" wanted_bytes = with_row<(\w+)>", text)
     assert len(types) == len(re.findall(r"^ +hold_row<", text, re.M))
     return types
 
@@ -69,7 +69,7 @@ def test_long_rows_are_held_where_they_fit(classes, precision, types, mtc, tmp_p
 def test_stages_read_the_row_only_where_it_is_held(classes, precision, type, pack, mtc, tmp_path):
     """In packs of 16 bytes, but for rows that become floats as they are stored."""
     text = source(mtc, tmp_path, model(classes, precision))
-    kernels = re.findall(r"^static __device__ void \w+\(.*?^}", text, re.M | re.S)
+    kernels = re.findall(r"^struct \w+ \{.*?^\};", text, re.M | re.S)
     holding = [kernel for kernel in kernels if "hold_row<" in kernel]
     assert holding
     assert sum(f"load_pack<{pack}>(" in kernel for kernel in holding) >= 1
@@ -79,14 +79,13 @@ def test_stages_read_the_row_only_where_it_is_held(classes, precision, type, pac
         assert not re.search(rf"(load_pack<[48]>\(|= |\()t\.{tensor}\b(?! \+ i \* \w+, shared)", kernel)
 
 
-def test_launches_ask_for_room(mtc, tmp_path):
-    """A launch wants the row and needs only what its team does; those without rows that are held stay as they were."""
+def test_kernels_ask_for_room(mtc, tmp_path):
+    """They want the row and need only what their team does; those without rows that are held say nothing of it."""
     text = source(mtc, tmp_path, model(49152, "bf16"))
-    wanted = re.findall(r"^using \w+_launch =\s+(?:Phase|Beside)<([^>]*_wanted_bytes)>;", text, re.M)
+    wanted = [kernel for kernel in re.findall(r"^struct \w+ \{.*?^\};", text, re.M | re.S) if "hold_row<" in kernel]
     assert wanted
-    for arguments in wanted:
-        _, _, tiles, shared, sharing, most = re.split(r",\s+", arguments)
-        assert tiles == sharing and most == shared.replace("_shared_bytes", "_wanted_bytes") != shared
+    for kernel in wanted:
+        assert re.search(r"shared_bytes = team_shared<\w+>\(0\);\n.* wanted_bytes = with_row<\w+>\(shared_bytes, ", kernel), kernel
     assert "wanted" not in source(mtc, tmp_path, model(8192))
 
 
@@ -94,7 +93,7 @@ def test_a_row_that_others_read_is_not_held(mtc, tmp_path):
     """Its neighbour is read too, and is in the shared memory of another block."""
     shifted = "cross_entropy(scores + pad(slice(scores, 0, 1, 64), 0, 0, 1), label)"
     text = source(mtc, tmp_path, model(24576, loss=shifted))
-    kernels = re.findall(r"^static __device__ void \w+\(.*?^}", text, re.M | re.S)
+    kernels = re.findall(r"^struct \w+ \{.*?^\};", text, re.M | re.S)
     assert any("Whole team" in kernel and "+ 1)" in kernel for kernel in kernels)
     assert not any("hold_row<" in kernel and "+ 1)" in kernel for kernel in kernels)
 
@@ -105,7 +104,7 @@ def test_rows_beside_other_long_rows_are_not_held(mtc, tmp_path):
     text = text.replace("\n}\n\ntrain", "\n  others = linear(x, 24576)\n}\n\ntrain").replace(
         "  batch ", "  predict   = softmax(scores)\n  batch "
     )
-    kernels = re.findall(r"^static __device__ void \w+\(.*?^}", source(mtc, tmp_path, text), re.M | re.S)
+    kernels = re.findall(r"^struct \w+ \{.*?^\};", source(mtc, tmp_path, text), re.M | re.S)
     both = [kernel for kernel in kernels if "Whole team" in kernel and "scores_max" in kernel and "others_max" in kernel]
     assert both and not any("hold_row<" in kernel for kernel in both)
 

@@ -35,11 +35,11 @@ def kernel(mtc, folder, a):
     path.write_text(MODEL.format(a=a))
     done = mtc("--emit=cu", path, "--target", "cuda", "--schedule", "graph")
     assert done.returncode == 0, done.stderr
-    return re.search(r"^static __device__ void to_z\(.*?^}", done.stdout, re.M | re.S).group()
+    return re.search(r"^struct to_z \{.*?^\};", done.stdout, re.M | re.S).group()
 
 
 def test_each_branch_reads_what_is_there(mtc, tmp_path):
-    branches = re.split(r"\} else ", kernel(mtc, tmp_path, a=256).partition("    if (column < 256) {")[2])
+    branches = re.split(r"\} else ", kernel(mtc, tmp_path, a=256).partition("        if (column < 256) {")[2])
     assert [branch.partition("{")[0] for branch in branches[1:]] == ["if (column < 384) ", ""]
     for branch, name, function in zip(branches, ["t.a_", "t.b_", "t.c_"], ["", "*", "sin"]):
         assert re.findall(r"load_pack<4>\((t\.[abc]_)", branch) == [name]

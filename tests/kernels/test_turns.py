@@ -59,7 +59,7 @@ def test_it_takes_turns(mtc, tmp_path):
     source = mtc(model, "--emit", "cu").stdout
     assert source.count("= TurnTile<128, 128, 64, 6, bfloat16>;") >= 5  # two products forward, two gradients of inputs, one of a weight
     assert source.count("InTurns<") >= 5
-    assert "d_h2_weight_slices_product = Product<H2, H1, 2816, 3>;" in source
+    assert "using Shape = Product<H2, H1, 2816, 3>;" in source
 
 
 def test_integers_take_turns(mtc, tmp_path):

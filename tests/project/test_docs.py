@@ -96,9 +96,9 @@ STAGE = {"cuda": "cu", "c": "c"}
 
 
 def function_text(source, name):
-    """From the comment above it to its closing brace."""
-    at = re.search(rf"^static .*\b{name}\(", source, re.M).start()
-    return source[source.rindex("\n\n", 0, at) + 2 : source.index("\n}\n", at) + 3]
+    """From the comment above it to its closing brace; of a kernel in CUDA C++, its struct."""
+    at = re.search(rf"^(?:static .*\b{name}\(|struct {name} \{{)", source, re.M).start()
+    return source[source.rindex("\n\n", 0, at) + 2 : re.compile(r"\n};?\n").search(source, at).end()]
 
 
 def original(mtc, name, functions, fence):

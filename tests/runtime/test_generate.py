@@ -319,7 +319,7 @@ def decoding_of(mtc, folder, *flags):
 
 def test_the_scores_of_a_token_are_folded_in_pieces(mtc, tmp_path):
     decoding = decoding_of(mtc, tmp_path)
-    assert "decode_prediction_partial_tiles = divide_up(11, Warp::rows)" in decoding  # 11 pieces of 256, and what is left over
+    assert "struct decode_prediction_partial {\n    static constexpr int tiles = divide_up(11, Warp::rows);" in decoding  # 11 pieces of 256, and what is left over
     assert "j < 184" in decoding
 
 
@@ -334,9 +334,9 @@ def test_a_launch_of_a_token_does_what_it_can_ahead_of_its_gate(mtc, tmp_path):
     """Weights come to shared memory; a norm's row, which is short, is computed by each block that reads it."""
     decoding = decoding_of(mtc, tmp_path, "--precision", "bf16")
     assert "bring_rows<Warp>(" in decoding and "await_rows();" in decoding
-    norm, product = decoding.split("own.decode_to_m_add = row;\n    own.decode_m_1_weight_bf16 =", 1)
-    assert "decode_to_m(own, shared, gate);" in norm
-    assert product.index("compute_row();") < product.index("await_rows();") < product.index("decode_to_m_2(own, tile, shared, gate);")
+    norm, product = decoding.split("own.decode_to_m_add = row;\n        own.decode_m_1_weight_bf16 =", 1)
+    assert "decode_to_m::run(own, batch, 0, shared, gate);" in norm
+    assert product.index("compute_row();") < product.index("await_rows();") < product.index("decode_to_m_2::run(own, batch, tile, shared, gate);")
 
 
 def test_a_token_of_integers_reads_copies_beside_them_and_makes_integers_where_they_are_read(mtc, tmp_path):
@@ -358,7 +358,7 @@ def test_numbers_of_several_tiles_are_computed_by_each_block_behind_one_gate(mtc
     assert done.returncode == 0, done.stderr
     rows = (tmp_path / "m.cu").read_text().split("// ---- decoding")[1].split("auto compute_row = ")
     several = next(row for row in rows if "own.decode_to_h_to_i8 = row;" in row)
-    assert re.search(r"gate\(\);\n +Gate passed;\n +for \(int part = 0; part < \w+_tiles; part\+\+\)\n +\w+\(own, part, [^;]*passed\);", several), several
+    assert re.search(r"gate\(\);\n +Gate passed;\n +for \(int part = 0; part < \w+::tiles; part\+\+\)\n +\w+::run\(own, batch, part, shared, passed\);", several), several
 
 
 @pytest.mark.parametrize("readers, computed", [(256, True), (1024, False)])
@@ -380,7 +380,7 @@ def test_what_the_end_of_a_tokens_row_reads_is_read_at_its_start(mtc, tmp_path):
     decoding = decoding_of(mtc, tmp_path)
     lines = ("float h_bias = t.h_bias[i];", "gate();", "float x_weight = t.x_weight[token(batch) * X_COLUMNS + i];",
              "float a_sum = 0;", "t.decode_h[i] = x_weight + (a_sum + h_bias);")
-    kernel = decoding[decoding.index("void decode_h("):]
+    kernel = decoding[decoding.index("struct decode_h {"):]
     places = [kernel.index(line) for line in lines]
     assert places == sorted(places)
 

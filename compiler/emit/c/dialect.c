@@ -27,11 +27,6 @@ const char *c_parameters(Emitter *e, const Function *f, const char *type, const 
                        arena_printf(e->arena, "const Batch *%sbatch", sole), none);
 }
 
-static const char *signature(Emitter *e, const Function *f) {
-    const char *type = f->type ? arena_printf(e->arena, "struct %s", f->type) : "Tensors";
-    return arena_printf(e->arena, "static void %s(%s)", f->name, c_parameters(e, f, type, "void"));
-}
-
 /* ---- sections ---- */
 
 static const char *execution(const Emitter *e) {
@@ -437,8 +432,7 @@ const Dialect dialect_c = {
     .execution = execution,
     .includes = includes,
     .tensors = write_tensors,
-    .places = write_place_remark,
-    .sizes = write_general,
+    .function = write_c_function,
     .phases = write_c_phases,
     .long_sum = write_sum_of_array,
     .step = step_section,
@@ -457,8 +451,8 @@ const Dialect dialect_c = {
     .null = "NULL",
     .sole = "restrict ",
     .defines = defined_in_c,
+    .defines_kernel = defined_in_c,
     .stored_condition = "truth($0)",
-    .signature = signature,
     .contract = contract,
     .library = library,
     .nest = write_nest,

@@ -183,12 +183,18 @@ void write_tensors(Emitter *e, Writer *out) {
     write_close(out, "}");
 }
 
-void write_place_remark(Emitter *e, const Function *f, Writer *out) {
+static void write_place_remark(Emitter *e, const Function *f, Writer *out) {
     const char *last = f->name;
     for (int k = 0; k < e->functions.count; k++)
         if (&e->functions.at[e->functions.at[k].like] == f)
             last = e->functions.at[k].name;
     write_comment(out, 0, arena_printf(e->arena, "At %d places: %s ... %s", f->places, f->name, last));
+}
+
+/* "static void h(const Tensors *t)", the parameters being those that its text uses. */
+static const char *signature(Emitter *e, const Function *f) {
+    const char *type = f->type ? arena_printf(e->arena, "struct %s", f->type) : "Tensors";
+    return arena_printf(e->arena, "static void %s(%s)", f->name, c_parameters(e, f, type, "void"));
 }
 
 /* What calls the function with its sizes. */
@@ -197,13 +203,13 @@ static void write_instance(Emitter *e, const Function *f, const char *general, W
     for (int k = 0; k < f->arguments.count; k++)
         text_printf(&sizes, ", %s", f->arguments.at[k]);
     write_blank(out);
-    write_open(out, "%s {", e->dialect->signature(e, f));
+    write_open(out, "%s {", signature(e, f));
     write_line(out, "%s(%s%s);", general, c_arguments(e, f, "t", "batch", ""), text_string(&sizes));
     write_close(out, "}");
 }
 
 /* It is part of each that calls it, as if the sizes stood in its text. */
-void write_general(Emitter *e, const Function *f, Writer *out) {
+static void write_general(Emitter *e, const Function *f, Writer *out) {
     Text sizes = TEXT(e->arena);
     for (int k = 0; k < f->parameters.count; k++)
         text_printf(&sizes, ", const int %s", f->parameters.at[k]);
@@ -214,4 +220,16 @@ void write_general(Emitter *e, const Function *f, Writer *out) {
     for (int k = 0; k < e->functions.count; k++)
         if (e->functions.at[k].like == k && e->functions.at[k].sized == f - e->functions.at)
             write_instance(e, &e->functions.at[k], f->general, out);
+}
+
+void write_c_function(Emitter *e, const Function *f, Writer *out) {
+    if (f->general) {
+        write_general(e, f, out);
+        return;
+    }
+    if (f->places > 1)
+        write_place_remark(e, f, out);
+    write_open(out, "%s {", signature(e, f));
+    write_all(out, &f->lines);
+    write_close(out, "}");
 }

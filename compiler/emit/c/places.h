@@ -8,9 +8,7 @@
 void write_tensors(Emitter *e, Writer *out);
 /* Dialect.long_sum: in a loop over an array of tensors. */
 void write_sum_of_array(Body *body, const char *name, const Buffer *const *terms, int count, const Tree *place);
-/* Before a function with several places. */
-void write_place_remark(Emitter *e, const Function *f, Writer *out);
-/* A function of several sizes, and one for each size. */
-void write_general(Emitter *e, const Function *f, Writer *out);
+/* Dialect.function: of several sizes, one that is told them, and one for each size. */
+void write_c_function(Emitter *e, const Function *f, Writer *out);
 
 #endif

@@ -1,20 +1,19 @@
 /* Launches that do something ahead of their gates or in place of a launch before them. Where one token is decoded, weights come to shared
  * memory while the phase before is running; and a short row that all blocks read, a norm's, each computes for itself:
  *
- *     float *row = (float *)(shared + with_row<float>(decode_5_shared, 0)); // decode_h_0_ln_2
+ *     float *row = (float *)(shared + with_row<float>(kernel_bytes, 0)); // decode_h_0_ln_2
  *     auto compute_row = [&] { ... };
- *     decode_h_0_mlp_c_fc_tensors own(t, batch.again);
+ *     decode_h_0_mlp_c_fc::Own own(t, batch.again);
  *     own.decode_h_0_ln_2 = row;
- *     own.h_0_mlp_c_fc_weight = bring_rows<Warp>(own.h_0_mlp_c_fc_weight, tile, C_FC, WIDTH, shared + decode_5_weights);
+ *     own.h_0_mlp_c_fc_weight = bring_rows<Warp>(own.h_0_mlp_c_fc_weight, tile, C_FC, WIDTH, shared + weights_at);
  *     compute_row();
  *     await_rows();
- *     decode_h_0_mlp_c_fc(own, tile, shared, gate); */
+ *     decode_h_0_mlp_c_fc::run(own, batch, tile, shared, gate); */
 #include "emit/cuda/ahead.h"
 
 #include "emit/cuda/called.h"
 #include "emit/kernel/expr.h"
 #include "emit/kernel/function.h"
-#include "emit/kernel/sized.h"
 
 /* ---- which weights ---- */
 
@@ -127,11 +126,11 @@ static const char *name_within(Emitter *e, const Launch *launch, const Group *gr
     ICE("%s has no %s", own->name, tensor_name(e, buffer));
 }
 
-/* "decode_h_0_ln_2_tensors own(t, 1 + 2 * batch.again);", with the block's own row in it. */
+/* "decode_h_0_ln_2::Own own(t, 1 + 2 * batch.again);", with the block's own row in it. */
 static void write_tensors_with_row(Emitter *e, const Launch *launch, int group, Writer *out) {
     const Group *g = group_at(launch, group);
     if (has_own_tensors(g->function))
-        write_line(out, "%s own(t, %s);", places_type(e, g->function), place_of(e, launch, group));
+        write_line(out, "%s::Own own(t, %s);", g->function->name, place_of(e, launch, group));
     else
         write_line(out, "Tensors own = t;");
     if (launch->row)
@@ -156,9 +155,9 @@ static void write_bringing(Emitter *e, const Launch *launch, const Group *group,
         return;
     const Shape shape = sizes_shape(e->sizes, weight);
     const char *member = name_within(e, launch, group, weight);
-    write_line(out, "own.%s = bring_rows<%s>(own.%s, tile, %s, %s, shared + %s_weights);", member,
+    write_line(out, "own.%s = bring_rows<%s>(own.%s, tile, %s, %s, shared + weights_at);", member,
                team_name(e, group->function->kernel), member, shape_symbol(e->arena, &shape, 0),
-               shape_symbol(e->arena, &shape, 1), launch->name);
+               shape_symbol(e->arena, &shape, 1));
 }
 
 static void write_group_with_row(Emitter *e, const Launch *launch, int group, Writer *out) {
@@ -172,17 +171,17 @@ static void write_group_with_row(Emitter *e, const Launch *launch, int group, Wr
         write_line(out, "compute_row();");
     if (brought_by(e, launch, g))
         write_line(out, "await_rows();");
-    write_line(out, "%s;", call_with(e, g->function, "own", "tile"));
+    write_line(out, "%s;", call_of(e, g->function, "tile", "gate"));
 }
 
 /* All tiles of the row, behind the gate once: what they read is on its way at a time. */
 static void write_row_call(Emitter *e, const Function *function, int64_t tiles, Writer *out) {
     if (tiles == 1) {
-        write_line(out, "%s;", call_with(e, function, "own", "0"));
+        write_line(out, "%s;", call_of(e, function, "0", "gate"));
         return;
     }
     Writer call = writer_like(out);
-    write_line(&call, "%s;", call_behind(e, function, "own", "part", "passed"));
+    write_line(&call, "%s;", call_of(e, function, "part", "passed"));
     write_line(out, "gate();\nGate passed;");
     write_block(out,
                 arena_printf(e->arena, "for (int part = 0; part < %s; part++)", own_constant(e, function, "tiles")),
@@ -193,7 +192,7 @@ static void write_row_call(Emitter *e, const Function *function, int64_t tiles, 
 static void write_row_lambda(Emitter *e, const Launch *launch, Writer *out) {
     const int row = launch->groups.count;
     const char *type = c_type(e, launch->row->stores.at[0]->type.dtype);
-    write_line(out, "%s *row = (%s *)(shared + with_row<%s>(%s_shared, 0)); // %s", type, type, type, launch->name,
+    write_line(out, "%s *row = (%s *)(shared + with_row<%s>(kernel_bytes, 0)); // %s", type, type, type,
                row_name(e, launch));
     write_open(out, "auto compute_row = [&] {");
     write_tensors_with_row(e, launch, row, out);
@@ -202,7 +201,7 @@ static void write_row_lambda(Emitter *e, const Launch *launch, Writer *out) {
     write_close(out, "};");
 }
 
-void write_function_ahead(Emitter *e, const Launch *launch, Writer *out) {
+static void write_lines(Emitter *e, const Launch *launch, Writer *out) {
     if (launch->row)
         write_row_lambda(e, launch, out);
     for (int g = 0; g < launch->groups.count; g++) {
@@ -239,13 +238,29 @@ static const char *most_brought(Emitter *e, const Launch *launch) {
     return most;
 }
 
-void write_ahead_places(Emitter *e, const Launch *launch, Writer *out) {
-    const char *name = launch->name;
-    write_line(out, "constexpr int %s_shared = %s;", name, most_bytes(e, launch, false, out));
+/* What the kernels take of shared memory is followed by the row, and that by the weights. */
+static void write_constants(Emitter *e, const Launch *launch, Writer *out) {
+    Text tiles = TEXT(e->arena);
+    for (int g = 0; g < launch->groups.count; g++)
+        text_printf(&tiles, "%s%s", g ? " + " : "", group_tiles(e, &launch->groups.at[g]));
+    write_line(out, "static constexpr int tiles = %s;", text_string(&tiles));
+    write_line(out, "static constexpr int kernel_bytes = %s;", most_bytes(e, launch));
     const Type *row = launch->row ? &launch->row->stores.at[0]->type : NULL;
-    const char *behind = row ? arena_printf(e->arena, "with_row<%s>(%s_shared, %lld)", c_type(e, row->dtype), name,
+    const char *behind = row ? arena_printf(e->arena, "with_row<%s>(kernel_bytes, %lld)", c_type(e, row->dtype),
                                             (long long)type_elements(row))
-                             : arena_printf(e->arena, "%s_shared", name);
-    write_line(out, "constexpr int %s_weights = with_row<char>(%s, 0);", name, behind);
-    write_line(out, "constexpr int %s_bytes = %s_weights%s;", name, name, most_brought(e, launch));
+                             : "kernel_bytes";
+    write_line(out, "static constexpr int weights_at = with_row<char>(%s, 0);", behind);
+    write_line(out, "static constexpr int shared_bytes = weights_at%s;", most_brought(e, launch));
+}
+
+void write_launch_ahead(Emitter *e, const Launch *launch, const char *places, Writer *out) {
+    write_open(out, "struct %s {", launch->name);
+    write_constants(e, launch, out);
+    write_open(out, "static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate "
+                    "&gate) {");
+    if (places)
+        write_line(out, "const unsigned short *place = %s[batch.again];", places);
+    write_lines(e, launch, out);
+    write_close(out, "}");
+    write_close(out, "};");
 }

@@ -4,10 +4,9 @@
 
 #include "emit/cuda/launch.h"
 
-/* Weights come ahead of the launch's gate; the constants that say where they and the row lie, and the launch's bytes; the body
- * of its function. */
+/* Weights come ahead of the launch's gate. */
 bool brings_weights(const Emitter *e, const Launch *launch);
-void write_ahead_places(Emitter *e, const Launch *launch, Writer *out);
-void write_function_ahead(Emitter *e, const Launch *launch, Writer *out);
+/* All that it does, as if it were one kernel; `places`: the rows of its first places; NULL: they lie evenly. */
+void write_launch_ahead(Emitter *e, const Launch *launch, const char *places, Writer *out);
 
 #endif

@@ -3,29 +3,12 @@
 
 #include "emit/kernel/expr.h"
 
-const char *arguments_of(Emitter *e, const Function *f, const char *const given[PARAMETERS]) {
-    Text result = TEXT(e->arena);
-    for (int k = 0; k < PARAMETERS; k++)
-        if (f->has[k] || f->launched)
-            text_printf(&result, "%s%s", result.length ? ", " : "", given[k]);
-    return text_string(&result);
+const char *own_constant(Emitter *e, const Function *f, const char *constant) {
+    return arena_printf(e->arena, "%s::%s", f->name, constant);
 }
 
-const char *function_name(Emitter *e, const Function *f) {
-    return f->sized < 0 ? f->name : arena_printf(e->arena, "%s::run", f->name);
-}
-
-const char *places_type(Emitter *e, const Function *f) {
-    return f->sized >= 0 ? arena_printf(e->arena, "%s::Own", f->name) : f->type ? f->type : "Tensors";
-}
-
-const char *call_behind(Emitter *e, const Function *f, const char *tensors, const char *tile, const char *gate) {
-    const char *const given[PARAMETERS] = {tensors, "batch", tile, "shared", gate};
-    return arena_printf(e->arena, "%s(%s)", function_name(e, f), arguments_of(e, f, given));
-}
-
-const char *call_with(Emitter *e, const Function *f, const char *tensors, const char *tile) {
-    return call_behind(e, f, tensors, tile, "gate");
+const char *call_of(Emitter *e, const Function *f, const char *tile, const char *gate) {
+    return arena_printf(e->arena, "%s::run(own, batch, %s, shared, %s)", f->name, tile, gate);
 }
 
 const char *team_name(Emitter *e, const Kernel *kernel) {

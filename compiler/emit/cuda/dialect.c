@@ -9,21 +9,6 @@
 #include "emit/kernel/row.h"
 #include "emit/kernel/tensors.h"
 
-/* One of several sizes is a member. */
-static const char *signature(Emitter *e, const Function *f) {
-    static const char *const types[PARAMETERS] = {NULL, "const Batch &", "int", "char *", "Gate &"};
-    static const char *const names[PARAMETERS] = {"t", "batch", " tile", "shared", "gate"};
-    const char *declared[PARAMETERS];
-    find_launches(e);
-    for (int k = 0; k < PARAMETERS; k++) { /* what its lines do not say has no name */
-        const char *own = f->general ? "Own" : places_type(e, f);
-        const char *type = k == PARAMETER_TENSORS ? arena_printf(e->arena, "const %s &", own) : types[k];
-        declared[k] = arena_printf(e->arena, "%s%s", type, f->has[k] ? names[k] : "");
-    }
-    return arena_printf(e->arena, "static __device__ void %s(%s)", f->general ? "run" : f->name,
-                        arguments_of(e, f, declared));
-}
-
 /* "auto out = [&](int i, int j, float sum) { ... };", on one line if it has one statement. */
 void write_lambda(Writer *out, const char *head, const Writer *lines) {
     const char *text = text_string(&lines->text);
@@ -47,24 +32,23 @@ static const char *vector_floats(Emitter *e, const Kernel *kernel) {
     return sum.length ? text_string(&sum) : NULL;
 }
 
-static void declare_rows(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
+static void declare_rows(Emitter *e, const Kernel *kernel, Writer *out) {
     const char *rows = row_count(e, kernel), *team = team_name(e, kernel);
     const char *tiles = rows;
     bool packs = kernel->team == TEAM_THREAD && kernel->lanes > 1;
     if (kernel->rows > 1 && kernel->team != TEAM_BLOCK)
         tiles = packs ? arena_printf(e->arena, "divide_up(%s, (%d * %s::rows))", rows, kernel->lanes, team)
                       : arena_printf(e->arena, "divide_up(%s, %s::rows)", rows, team);
-    write_line(out, "constexpr int %s_tiles = %s;", name, tiles);
+    write_line(out, "static constexpr int tiles = %s;", tiles);
     const char *floats = vector_floats(e, kernel);
     if (kernel->team == TEAM_THREAD)
         return;
     if (floats)
-        write_line(out, "constexpr int %s_row_floats = %s; // that a row keeps from stage to stage", name, floats);
-    write_line(out, "constexpr int %s_shared_bytes = team_shared<%s>(%s);", name, team,
-               floats ? arena_printf(e->arena, "%s_row_floats", name) : "0");
+        write_line(out, "static constexpr int row_floats = %s; // that a row keeps from stage to stage", floats);
+    write_line(out, "static constexpr int shared_bytes = team_shared<%s>(%s);", team, floats ? "row_floats" : "0");
     if (kernel->held)
-        write_line(out, "constexpr int %s_wanted_bytes = with_row<%s>(%s_shared_bytes, %s);", name,
-                   c_type(e, kernel->held->type.dtype), name, held_extent(e, kernel));
+        write_line(out, "static constexpr int wanted_bytes = with_row<%s>(shared_bytes, %s);",
+                   c_type(e, kernel->held->type.dtype), held_extent(e, kernel));
 }
 
 /* ---- calls of the library ---- */
@@ -74,7 +58,7 @@ bool in_cluster(const Emitter *e, const Kernel *kernel) {
     return kernel->cls == KERNEL_CALL && kernel->cluster > 1 && !program_is_persistent(e, program_of(e, kernel));
 }
 
-static void declare_library(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
+static void declare_library(Emitter *e, const Kernel *kernel, Writer *out) {
     const OpDef *op = kernel->call->op;
     const Node *number = kernel->operands[op->call->number];
     const char *shape = library_shape(e, kernel, false);
@@ -82,27 +66,27 @@ static void declare_library(Emitter *e, const Kernel *kernel, const char *name, 
     write_comment(out, 0,
                   arena_printf(e->arena, "shape: type of numbers, %s%s", op->call->meaning,
                                *blocks ? ", blocks that share the units out among them" : ""));
-    write_line(out, "using %s_shape = %s<%s, %s%s>%s;", name, op->call->shape, c_type(e, number->type.dtype), shape,
-               blocks, *blocks && !in_cluster(e, kernel) ? "::Apart" : "");
-    write_line(out, "constexpr int %s_tiles = %s_tiles<%s_shape>();", name, op->name, name);
-    write_line(out, "constexpr int %s_shared_bytes = %s_shared<%s_shape>();", name, op->name, name);
+    write_line(out, "using Shape = %s<%s, %s%s>%s;", op->call->shape, c_type(e, number->type.dtype), shape, blocks,
+               *blocks && !in_cluster(e, kernel) ? "::Apart" : "");
+    write_line(out, "static constexpr int tiles = %s_tiles<Shape>();", op->name);
+    write_line(out, "static constexpr int shared_bytes = %s_shared<Shape>();", op->name);
 }
 
 static void library(Body *kernel) {
     write_line(kernel->out, "gate();");
-    write_line(kernel->out, "%s<%s_shape>(%s, tile, shared);", kernel->kernel->call->op->name, kernel->name,
+    write_line(kernel->out, "%s<Shape>(%s, tile, shared);", kernel->kernel->call->op->name,
                library_arguments(kernel->e, kernel->kernel));
 }
 
-static void declare(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
+static void declare(Emitter *e, const Kernel *kernel, Writer *out) {
     if (kernel->cls == KERNEL_CONTRACT)
-        declare_product(e, kernel, name, out);
+        declare_product(e, kernel, out);
     else if (kernel->cls == KERNEL_CALL)
-        declare_library(e, kernel, name, out);
+        declare_library(e, kernel, out);
     else if (kernel->patch.sum)
-        declare_patches(e, kernel, name, out);
+        declare_patches(e, kernel, out);
     else
-        declare_rows(e, kernel, name, out);
+        declare_rows(e, kernel, out);
 }
 
 /* ---- sections ---- */
@@ -126,7 +110,7 @@ static const char *execution(const Emitter *e) {
             : "A step is a CUDA graph of a launch or more per phase, with a block for each tile";
     return arena_printf(e->arena,
                         "How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: "
-                        "a call of the kernel's function. Phases run one after the other; the tiles of a phase, of all "
+                        "a call of the kernel's run(). Phases run one after the other; the tiles of a phase, of all "
                         "its kernels, may run at the same time, in any order. A tile may start while the phase before "
                         "is still running; gate() returns when that has ended. What that phase does not write may be "
                         "read ahead of the gate, and is. %s (cuda/schedule.cuh).",
@@ -181,7 +165,7 @@ static void tensors(Emitter *e, Writer *out) {
     write_blank(out);
     write_members(e, &members, true, out);
     write_close(out, "};");
-    explain_places(e, out);
+    explain_places(e, launches_say_rows(e), out);
 }
 
 static void write_schedule(const Program *train, Writer *out) {
@@ -449,7 +433,7 @@ static void row_vectors(Body *row, const RowVector *vectors, int count) {
             write_line(row->out, "float %s[%s];", vectors[k].name, vectors[k].extent);
         return;
     }
-    write_line(row->out, "float *%s = row_memory(team, shared, %s_row_floats);", vectors[0].name, row->name);
+    write_line(row->out, "float *%s = row_memory(team, shared, row_floats);", vectors[0].name);
     for (int k = 1; k < count; k++)
         write_line(row->out, "float *%s = %s + %s;", vectors[k].name, vectors[k - 1].name, vectors[k - 1].extent);
 }
@@ -527,6 +511,10 @@ static bool product(Body *row, const Stage *stage, const char *extent) {
 const Dialect dialect_cuda = {
     .name = "cuda",
     .defines = defined_in_cuda,
+    .defines_kernel = called_in_cuda,
+    .opens =
+        "namespace { // of this file alone: a kernel may be called like a function of others, or of another program",
+    .closes = "} // namespace",
     .schedules = true,
     .peers = true,
     .execution = execution,
@@ -552,10 +540,8 @@ const Dialect dialect_cuda = {
     .null = "nullptr",
     .sole = "__restrict__ ",
     .near = true,
-    .places = write_places,
-    .sizes = write_template,
     .declare = declare,
-    .signature = signature,
+    .function = write_kernel,
     .contract = write_product,
     .patches = write_patches,
     .library = library,

@@ -3,7 +3,6 @@
 
 #include "emit/cuda/called.h"
 #include "emit/kernel/expr.h"
-#include "emit/kernel/sized.h"
 
 const char *group_tiles(Emitter *e, const Group *group) {
     const char *times = group->count > 1 ? arena_printf(e->arena, "%d * ", group->count) : "";
@@ -59,33 +58,13 @@ bool takes_shared(const Kernel *kernel) {
     return kernel->team != TEAM_THREAD;
 }
 
-/* Bytes of shared memory of those that take some, a name each: "shared", or with rows that are held, "wanted". */
-static int list_bytes(Emitter *e, const Launch *launch, bool wanted, const char **all) {
+const char *most_bytes(Emitter *e, const Launch *launch) {
+    Text list = TEXT(e->arena);
     int count = 0;
     for (int g = 0; g < all_groups(launch); g++) {
         const Function *f = group_at(launch, g)->function;
         if (takes_shared(f->kernel))
-            all[count++] = own_constant(e, f, wanted && f->kernel->held ? "wanted_bytes" : "shared_bytes");
+            text_printf(&list, "%s%s", count++ ? ", " : "", own_constant(e, f, "shared_bytes"));
     }
-    return count;
-}
-
-const char *most_bytes(Emitter *e, const Launch *launch, bool wanted, Writer *out) {
-    const char **all = NEW_ARRAY(e->arena, const char *, all_groups(launch));
-    const int count = list_bytes(e, launch, wanted, all);
-    if (count < 2)
-        return count ? all[0] : "0";
-    const char *name = arena_printf(e->arena, "%s_%s_bytes", launch->name, wanted ? "wanted" : "shared");
-    Text list = TEXT(e->arena);
-    for (int k = 0; k < count; k++)
-        text_printf(&list, "%s%s", k ? ", " : "", all[k]);
-    if (list.length + strlen("    std::max({});") <= LONGEST_LINE) {
-        write_line(out, "constexpr int %s = std::max({%s});", name, text_string(&list));
-        return name;
-    }
-    write_open(out, "constexpr int %s = std::max({", name);
-    for (int k = 0; k < count; k++)
-        write_line(out, "%s,", all[k]);
-    write_close(out, "});");
-    return name;
+    return count > 1 ? arena_printf(e->arena, "std::max({%s})", text_string(&list)) : count ? text_string(&list) : "0";
 }

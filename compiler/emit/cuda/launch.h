@@ -17,14 +17,14 @@ struct Launch {
     int like, again, times; /* the first one: how many there are; any: where it stands among them */
 };
 int all_groups(const Launch *launch);
-/* "h_tiles", "12 * h_tiles" */
+/* "h::tiles", "12 * h::tiles" */
 const char *group_tiles(Emitter *e, const Group *group);
 /* Behind the groups that have tiles, what each block computes first. */
 const Group *group_at(const Launch *launch, int group);
-/* The place of the group's tile: "3", "batch.again + tile / h_tiles". */
+/* The place of the group's tile: "3", "batch.again + tile / h::tiles". */
 const char *place_of(Emitter *e, const Launch *launch, int group);
-/* What that one takes that takes most: its name, 0 if there is none, or a constant of the launch, which is written. */
-const char *most_bytes(Emitter *e, const Launch *launch, bool wanted, Writer *out);
+/* The shared memory that that one takes that takes most. */
+const char *most_bytes(Emitter *e, const Launch *launch);
 
 /* Where the group's first place lies each time that the launch is made: from `first` on, `step` further each time. */
 typedef struct Walk {

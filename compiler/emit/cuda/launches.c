@@ -3,7 +3,6 @@
 #include "emit/cuda/ahead.h"
 #include "emit/cuda/product.h"
 #include "emit/kernel/function.h"
-#include "emit/kernel/sized.h"
 #include "emit/kernel/table.h"
 #include "pass/cost.h"
 #include "pass/tile.h"
@@ -92,64 +91,14 @@ static void add_launches(Emitter *e) {
     }
 }
 
-/* ---- the function of a launch ---- */
+/* ---- launches with lines of their own ---- */
 
-/* It needs a table of its first places: those of some group do not lie evenly. */
+/* Those that need a table of their first places: those of some group do not lie evenly. */
 static bool has_places(const Emitter *e, const Launch *launch) {
     for (int g = 0; g < all_groups(launch); g++)
         if (group_at(launch, g)->function->places > 1 && !walk_of(e, launch, g).even)
             return true;
     return false;
-}
-
-static const char *group_call(Emitter *e, const Launch *launch, int group) {
-    const Group *g = &launch->groups.at[group];
-    if (!has_own_tensors(g->function))
-        return call_with(e, g->function, "t", "tile");
-    const char *tensors = arena_printf(e->arena, "%s(t, %s)", places_type(e, g->function), place_of(e, launch, group));
-    const char *tiles = own_constant(e, g->function, "tiles");
-    const char *tile = g->count > 1 ? arena_printf(e->arena, "tile %% %s", tiles) : "tile";
-    return call_with(e, g->function, tensors, tile);
-}
-
-/* It is the function of its only kernel, with the tensors of the place as which it is made: 0, 1, 2 ... */
-static bool is_function(const Emitter *e, const Launch *launch) {
-    const Group *only = &launch->groups.at[0];
-    if (launch->groups.count > 1 || only->count > 1 || launch->ahead)
-        return false;
-    const Walk walk = walk_of(e, launch, 0);
-    return only->function->places == 1 || (walk.even && walk.first == 0 && walk.step == 1);
-}
-
-/* It is one kernel of several sizes, at places that lie evenly (At in cuda/phase.cuh). */
-static bool is_placed(const Emitter *e, const Launch *launch) {
-    const Function *only = launch->groups.at[0].function;
-    return launch->groups.count == 1 && !launch->ahead && only->sized >= 0 && !only->kernel->held &&
-           walk_of(e, launch, 0).even && !program_is_persistent(e, launch->program);
-}
-
-static bool needs_no_function(const Emitter *e, const Launch *launch) {
-    return is_function(e, launch) || is_placed(e, launch);
-}
-
-/* A function of several sizes takes all parameters where one of these is a launch alone. */
-static void share_parameters(Emitter *e) {
-    for (int k = 0; k < e->functions.count; k++)
-        for (int other = 0; other < e->functions.count && e->functions.at[k].sized >= 0; other++)
-            e->functions.at[k].launched |=
-                e->functions.at[other].sized == e->functions.at[k].sized && e->functions.at[other].launched;
-}
-
-void find_launches(Emitter *e) {
-    if (e->launches.count)
-        return;
-    add_launches(e);
-    for (int k = 0; k < e->launches.count; k++) {
-        const Launch *launch = &e->launches.at[k];
-        if (launch->like == k && needs_no_function(e, launch))
-            e->functions.at[launch->groups.at[0].function - e->functions.at].launched = true;
-    }
-    share_parameters(e);
 }
 
 /* For each time that the launch is made, the first place of each group. Returns how the rows are called. */
@@ -168,93 +117,45 @@ static const char *write_first_places(Emitter *e, const Launch *launch, Writer *
     return write_runs(&table, &as, out);
 }
 
-/* `places`: the rows of its first places; NULL: they lie evenly. */
-static void write_function(Emitter *e, const Launch *launch, const char *places, Writer *out) {
-    write_open(out,
-               "static __device__ void %s(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {",
-               launch->name);
-    if (places)
-        write_line(out, "const unsigned short *place = %s[batch.again];", places);
-    if (launch->ahead) {
-        write_function_ahead(e, launch, out);
-        write_close(out, "}");
-        return;
-    }
-    for (int g = 0; g < launch->groups.count; g++) {
-        const char *tiles = group_tiles(e, &launch->groups.at[g]), *call = group_call(e, launch, g);
-        if (g + 1 < launch->groups.count)
-            write_line(out, "if (tile < %s)\n    return %s;\ntile -= %s;", tiles, call, tiles);
-        else
-            write_line(out, "%s;", call);
-    }
-    write_close(out, "}");
+/* ---- which kernels it is of, and at which places ---- */
+
+/* "AtEach<h, 12, 0, 12, 36>": at twelve places from 0 on, the next time from 12 on ... */
+static const char *at_each_place(Emitter *e, const Launch *launch, int group) {
+    const Group *g = group_at(launch, group);
+    Text text = TEXT(e->arena);
+    text_printf(&text, "AtEach<%s, %d", g->function->name, g->count);
+    for (int k = 0; k < e->launches.count; k++)
+        if (&e->launches.at[e->launches.at[k].like] == launch)
+            text_printf(&text, ", %d", group_at(&e->launches.at[k], group)->first);
+    text_putc(&text, '>');
+    return text_string(&text);
 }
 
-/* ---- what it needs ---- */
-
-static bool uses_shared(const Kernel *kernel) {
-    bool warps = kernel->cls == KERNEL_LOOP && (kernel->team == TEAM_WARP || kernel->team == TEAM_HALF);
-    return takes_shared(kernel) && !(warps && !keeps_vectors(kernel));
+/* "h"; "At<h, 4, 1, 2>" at two places from 4 on, the next time from 5 on. */
+static const char *kernel_of(Emitter *e, const Launch *launch, int group) {
+    const Group *g = group_at(launch, group);
+    const Walk walk = walk_of(e, launch, group);
+    if (g->function->places == 1 || (walk.even && g->count == 1 && walk.first == 0 && walk.step == 1))
+        return g->function->name;
+    if (!walk.even)
+        return at_each_place(e, launch, group);
+    const char *count = g->count > 1 ? arena_printf(e->arena, ", %d", g->count) : "";
+    return arena_printf(e->arena, "At<%s, %d, %d%s>", g->function->name, walk.first, walk.step, count);
 }
 
-/* The groups up to the last that uses shared memory: their tiles must not do so at the same time. */
-static int sharing_groups(const Launch *launch) {
-    int count = launch->groups.count;
-    while (count > 0 && !uses_shared(launch->groups.at[count - 1].function->kernel))
-        count--;
-    return count;
+/* It is called what its kernel is: that is all that there is to say. */
+static bool is_kernel(Emitter *e, const Launch *launch) {
+    return launch->groups.count == 1 && text_same(kernel_of(e, launch, 0), launch->groups.at[0].function->name);
 }
 
-/* "h_tiles + 12 * logits_tiles": of the first `count` groups. */
-static const char *tiles_of(Emitter *e, const Launch *launch, int count) {
-    Text sum = TEXT(e->arena);
-    for (int g = 0; g < count; g++)
-        text_printf(&sum, "%s%s", g ? " + " : "", group_tiles(e, &launch->groups.at[g]));
-    return count ? text_string(&sum) : "0";
-}
-
-static bool holds_rows(const Launch *launch) {
+static const char *kernels_of(Emitter *e, const Launch *launch) {
+    Text list = TEXT(e->arena);
     for (int g = 0; g < launch->groups.count; g++)
-        if (launch->groups.at[g].function->kernel->held)
-            return true;
-    return false;
-}
-
-/* The tiles of the first groups: as they are of one, or a constant of the launch, which is written. */
-static const char *count_of_tiles(Emitter *e, const Launch *launch, int groups, const char *what, Writer *out) {
-    const char *tiles = tiles_of(e, launch, groups);
-    if (groups < 2)
-        return tiles;
-    write_line(out, "constexpr int %s_%s = %s;", launch->name, what, tiles);
-    return arena_printf(e->arena, "%s_%s", launch->name, what);
-}
-
-/* Only a persistent kernel asks which tiles share memory: it runs several one after the other. */
-static bool all_share(const Emitter *e, const Launch *launch) {
-    return !program_is_persistent(e, launch->program) || launch->ahead ||
-           sharing_groups(launch) == launch->groups.count;
+        text_printf(&list, "%s%s", g ? ", " : "", kernel_of(e, launch, g));
+    return launch->ahead ? launch->name : text_string(&list);
 }
 
 /* ---- the step ---- */
-
-static const char *phase_type(const Launch *launch) {
-    return launch->beside ? "Beside" : "Phase";
-}
-
-/* Of a kernel of several sizes, whose struct says all that there is to say: "PhaseOf<h_2>". */
-static bool says_all(const Emitter *e, const Launch *launch) {
-    const Function *only = launch->groups.at[0].function;
-    return needs_no_function(e, launch) && only->sized >= 0 && !only->kernel->held && all_share(e, launch);
-}
-
-/* "h_2"; "At<Tensors, h_2, 4, 1, 2>": at places 4 + again, two of them. */
-static const char *kernel_of(Emitter *e, const Launch *launch) {
-    const Group *only = &launch->groups.at[0];
-    const Walk walk = walk_of(e, launch, 0);
-    return is_function(e, launch) ? only->function->name
-                                  : arena_printf(e->arena, "At<Tensors, %s, %d, %d, %d>", only->function->name,
-                                                 walk.first, walk.step, only->count);
-}
 
 static bool in_turns(Emitter *e, const Launch *launch) {
     return takes_turns(e, launch->kernels.kernels.at[0]);
@@ -371,39 +272,24 @@ static bool first_of_program(const Emitter *e, const Launch *launch) {
     return true;
 }
 
-/* "Tensors, train_9": what its function is given, and that. */
-static const char *body_of(Emitter *e, const Launch *launch) {
-    const Function *only = launch->groups.at[0].function;
-    return is_function(e, launch) ? arena_printf(e->arena, "%s, %s", places_type(e, only), function_name(e, only))
-                                  : arena_printf(e->arena, "Tensors, %s", launch->name);
-}
-
-/* "using train_9_launch = InTurns<Phase<Tensors, h, h_tiles, h_shared_bytes>>;", "using train_9_launch = PhaseOf<h_2>;" */
-static void write_type(Emitter *e, const Launch *launch, Writer *out) {
-    const char *tiles = count_of_tiles(e, launch, launch->groups.count, "tiles", out);
-    const char *sharing =
-        all_share(e, launch) ? tiles : count_of_tiles(e, launch, sharing_groups(launch), "sharing", out);
-    const char *shared =
-        launch->ahead ? arena_printf(e->arena, "%s_bytes", launch->name) : most_bytes(e, launch, false, out);
-    const char *wanted = holds_rows(launch) ? most_bytes(e, launch, true, out) : NULL;
+/* "InTurns<Phase<h>>", "Beside<h_2, At<logits, 1, 0>>" */
+static const char *written_type(Emitter *e, const Launch *launch) {
     const Wrapper around = wrapper(e, launch);
-    const char *more = wanted             ? arena_printf(e->arena, ", %s, %s", sharing, wanted)
-                       : sharing != tiles ? arena_printf(e->arena, ", %s", sharing)
-                                          : "";
-    if (says_all(e, launch))
-        write_line(out, "using %s_launch = %s%sOf<%s>%s;", launch->name, around.before, phase_type(launch),
-                   kernel_of(e, launch), around.after);
-    else
-        write_line(out, "using %s_launch = %s%s<%s, %s, %s%s>%s;", launch->name, around.before, phase_type(launch),
-                   body_of(e, launch), tiles, shared, more, around.after);
+    return arena_printf(e->arena, "%s%s<%s>%s", around.before, launch->beside ? "Beside" : "Phase",
+                        kernels_of(e, launch), around.after);
 }
 
-/* "train_9_launch"; "Again<train_9_launch, 12>" where other programs made it before this one does. */
+/* It has a name for its type. */
+static bool has_name(Emitter *e, const Launch *launch) {
+    return !launch->ahead && !is_kernel(e, launch);
+}
+
+/* "train_9"; "Again<train_9, 12>" where other programs made it before this one does. */
 static const char *launch_type(Emitter *e, const Launch *launch) {
-    const char *name = e->launches.at[launch->like].name;
-    return launch->again && first_of_program(e, launch)
-               ? arena_printf(e->arena, "Again<%s_launch, %d>", name, launch->again)
-               : arena_printf(e->arena, "%s_launch", name);
+    const Launch *like = &e->launches.at[launch->like];
+    const char *type = has_name(e, like) ? like->name : written_type(e, like);
+    return launch->again && first_of_program(e, launch) ? arena_printf(e->arena, "Again<%s, %d>", type, launch->again)
+                                                        : type;
 }
 
 /* The first `period` of `count` launches come `times` times, one after the other. */
@@ -430,7 +316,7 @@ static Cycle cycle_at(const Emitter *e, int first, int end) {
     return best;
 }
 
-/* "Times<11, train_2_launch, train_3_launch>" */
+/* "Times<11, train_2, Phase<h>>" */
 static const char *cycle_type(Emitter *e, int first, Cycle cycle) {
     Text list = TEXT(e->arena);
     for (int k = 0; k < cycle.period; k++)
@@ -468,46 +354,45 @@ static const char *tiles_note(Emitter *e, const Launch *launch) {
     return arena_printf(e->arena, ": %s", tile_text(e->arena, launch->kernels.tiles));
 }
 
-/* Of a line of its own the banner has said as much. */
 static void write_launch_remark(Emitter *e, const Launch *launch, Writer *out) {
     const char *times = launch->times > 1 ? arena_printf(e->arena, ", launched %d times", launch->times) : "";
     write_remark(out, "phase %d of %d%s%s%s", launch->phase + 1, launch->program->phases.count,
                  launch->beside ? ", beside" : "", tiles_note(e, launch), times);
 }
 
-static void write_launch(Emitter *e, const Launch *launch, Writer *out) {
-    if (!needs_no_function(e, launch))
+/* Types that have names stand together, each a line or a few. */
+static void write_launch(Emitter *e, const Launch *launch, Writer *types, Writer *out) {
+    if (launch->ahead) {
         write_launch_remark(e, launch, out);
-    if (launch->ahead)
-        write_ahead_places(e, launch, out);
-    if (!needs_no_function(e, launch))
-        write_function(e, launch, has_places(e, launch) ? write_first_places(e, launch, out) : NULL, out);
-    write_type(e, launch, out);
-}
-
-/* Launches that are a line each stand together. */
-static bool are_apart(const Emitter *e, const Launch *before, const Launch *launch) {
-    return !needs_no_function(e, before) || !needs_no_function(e, launch);
+        write_launch_ahead(e, launch, has_places(e, launch) ? write_first_places(e, launch, out) : NULL, out);
+        write_blank(out);
+    } else if (has_name(e, launch)) {
+        write_line(types, "using %s = %s;", launch->name, written_type(e, launch));
+    }
 }
 
 void write_launches(Emitter *e, const Program *program, Writer *out) {
-    find_launches(e);
+    Writer types = writer_like(out);
     int first = 0, end;
+    if (!e->launches.count)
+        add_launches(e);
     while (e->launches.at[first].program != program)
         first++;
-    const Launch *before = NULL;
-    for (end = first; end < e->launches.count && e->launches.at[end].program == program; end++) {
-        const Launch *launch = &e->launches.at[end];
-        if (launch->like != end)
-            continue;
-        if (before && are_apart(e, before, launch))
-            write_blank(out);
-        write_launch(e, launch, out);
-        before = launch;
-    }
-    if (before)
+    for (end = first; end < e->launches.count && e->launches.at[end].program == program; end++)
+        if (e->launches.at[end].like == end)
+            write_launch(e, &e->launches.at[end], &types, out);
+    write_all(out, &types);
+    if (types.lines.count)
         write_blank(out);
     write_step_type(e, program->prefix, first, end, out);
+}
+
+bool launches_say_rows(Emitter *e) {
+    for (int k = 0; k < e->launches.count; k++)
+        for (int g = 0; g < e->launches.at[k].groups.count; g++)
+            if (!text_same(kernel_of(e, &e->launches.at[k], g), group_at(&e->launches.at[k], g)->function->name))
+                return true;
+    return false;
 }
 
 int launches_that_last(const Emitter *e, const Program *program) {

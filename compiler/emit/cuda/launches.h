@@ -5,10 +5,10 @@
 #include "emit/cuda/called.h"
 #include "emit/cuda/launch.h"
 
-/* Sets `launched` of all functions, and finds what the others below write; again, nothing. */
-void find_launches(Emitter *e);
-/* The functions of a program's launches, and its type: "using Train = Step<...>;". */
+/* The types of a program's launches, and its own: "using Train = Step<...>;". */
 void write_launches(Emitter *e, const Program *program, Writer *out);
+/* Some of them are not at places 0, 1, 2 ... */
+bool launches_say_rows(Emitter *e);
 /* How many the program's first ones are that make what lasts from run to run. */
 int launches_that_last(const Emitter *e, const Program *program);
 /* Which launch each kernel of the training step is in, and where. */

@@ -262,17 +262,17 @@ void write_patches(Body *kernel) {
     write_all(kernel->out, &lines);
 }
 
-void declare_patches(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
+void declare_patches(Emitter *e, const Kernel *kernel, Writer *out) {
     const Patch *patch = &kernel->patch;
     const char *channels = channels_of(e, kernel);
     const Shape rows = row_shape(e, kernel);
     if (patch->packs) {
         const char *team = arena_printf(e->arena, "Walkers<%d, %d>", patch->lanes, patch->packs);
-        write_line(out, "constexpr int %s_tiles = %s * (%s / %s::channels);", name, shape_symbol(e->arena, &rows, 0),
+        write_line(out, "static constexpr int tiles = %s * (%s / %s::channels);", shape_symbol(e->arena, &rows, 0),
                    channels, team);
-        write_line(out, "constexpr int %s_shared_bytes = %s::shared_bytes;", name, team);
+        write_line(out, "static constexpr int shared_bytes = %s::shared_bytes;", team);
         return;
     }
-    write_line(out, "constexpr int %s_tiles = divide_up(%s / %d, THREADS);", name,
+    write_line(out, "static constexpr int tiles = divide_up(%s / %d, THREADS);",
                shape_product(e->arena, &rows, 0, rows.type.rank), patch->down * patch->across * patch->lanes);
 }

@@ -4,7 +4,7 @@
 
 #include "emit/kernel/kernel_text.h"
 
-void declare_patches(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
+void declare_patches(Emitter *e, const Kernel *kernel, Writer *out);
 void write_patches(Body *kernel);
 
 #endif

@@ -52,17 +52,17 @@ static void write_tensors(Emitter *e, const Function *f, Writer *out) {
     }
 }
 
-static void write_struct(Emitter *e, const Function *f, const char *rows, Writer *out) {
-    const char *type = f->general ? "Own" : f->type;
+/* "struct Own { ... };", which is made of a row. */
+static void write_own(Emitter *e, const Function *f, const char *rows, Writer *out) {
     const char *from = f->general ? arena_printf(e->arena, "(%s + FIRST)", rows) : rows;
     const char *row = f->general ? "PLACES == 1 ? 0 : row" : "row";
     const Members shared = shared_by(e, f, ".");
     Text members = TEXT(e->arena);
-    write_open(out, "struct %s {", type);
+    write_open(out, "struct Own {");
     for (int k = 0; k < shared.count; k++)
         write_line(out, "%s%s;", shared.at[k].type, shared.at[k].name);
     write_tensors(e, f, out);
-    write_open(out, "__device__ %s(const Tensors &t, int row) {", type);
+    write_open(out, "__device__ Own(const Tensors &t, int row) {");
     for (int k = 0; k < shared.count; k++)
         write_line(out, "%s = t.%s;", shared.at[k].name, shared.at[k].name);
     for (int b = 0; b < f->buffers.count; b++)
@@ -72,16 +72,12 @@ static void write_struct(Emitter *e, const Function *f, const char *rows, Writer
     write_close(out, "};");
 }
 
-void write_places(Emitter *e, const Function *f, Writer *out) {
-    write_struct(e, f, write_begins(e, f, out), out);
-}
-
 /* ---- several sizes ---- */
 
-/* "template <class, int FIRST, int PLACES, int ROWS>": where that is too long for a line, below each other. */
+/* "template <int FIRST, int PLACES, int ROWS>": where that is too long for a line, below each other. */
 static const char *template_head(Emitter *e, const Function *f) {
     Text head = TEXT(e->arena);
-    text_puts(&head, "template <class, int FIRST, int PLACES");
+    text_puts(&head, "template <int FIRST, int PLACES");
     size_t begin = 0;
     for (int k = 0; k < f->parameters.count; k++) {
         const char *parameter = arena_printf(e->arena, " int %s", f->parameters.at[k]);
@@ -96,13 +92,13 @@ static const char *template_head(Emitter *e, const Function *f) {
     return text_string(&head);
 }
 
-/* "struct h_2 : h_sized<struct h_2, 4, 1, H_2_ROWS> {};": what nvcc and profilers call it says which kernel it is. */
+/* "struct h_2 : h_sized<4, 1, H_2_ROWS> {};" */
 static const char *instance(Emitter *e, const Function *f, const char *general) {
     Text sizes = TEXT(e->arena);
     for (int k = 0; k < f->arguments.count; k++)
         text_printf(&sizes, ", %s", f->arguments.at[k]);
-    return arena_printf(e->arena, "struct %s : %s<struct %s, %d, %d%s> {};", f->name, general, f->name, f->first,
-                        f->places, text_string(&sizes));
+    return arena_printf(e->arena, "struct %s : %s<%d, %d%s> {};", f->name, general, f->first, f->places,
+                        text_string(&sizes));
 }
 
 /* clang-format would set those that are too long for a line in columns of its own. */
@@ -124,26 +120,46 @@ static void write_instances(Emitter *e, const Function *f, Writer *out) {
         write_line(out, "// clang-format on");
 }
 
-void write_template(Emitter *e, const Function *f, Writer *out) {
-    const char *rows = write_begins(e, f, out);
-    const char *head = template_head(e, f), *type = arena_printf(e->arena, "struct %s {", f->general);
-    bool one_line = strlen(head) + 1 + strlen(type) <= LONGEST_LINE;
-    write_open(out, "%s%s%s", head, one_line ? " " : "\n", type);
-    write_struct(e, f, rows, out);
+/* ---- kernels ---- */
+
+/* What its lines do not say has no name. */
+static const char *signature(Emitter *e, const Function *f) {
+    const bool *has = f->has;
+    return arena_printf(
+        e->arena, "static __device__ void run(const %s &%s, const Batch &%s, int%s, char *%s, Gate &%s)",
+        has_own_tensors(f) ? "Own" : "Tensors", has[PARAMETER_TENSORS] ? "t" : "", has[PARAMETER_BATCH] ? "batch" : "",
+        has[PARAMETER_TILE] ? " tile" : "", has[PARAMETER_SHARED] ? "shared" : "", has[PARAMETER_GATE] ? "gate" : "");
+}
+
+static void open_struct(Emitter *e, const Function *f, Writer *out) {
+    const char *type = arena_printf(e->arena, "struct %s {", f->general ? f->general : f->name);
+    const char *head = f->general ? template_head(e, f) : "";
+    const bool one_line = strlen(head) + 1 + strlen(type) <= LONGEST_LINE;
+    write_open(out, "%s%s%s", head, !*head ? "" : one_line ? " " : "\n", type);
+}
+
+void write_kernel(Emitter *e, const Function *f, Writer *out) {
+    const char *rows = has_own_tensors(f) ? write_begins(e, f, out) : NULL;
+    write_all(out, &f->tables);
+    out->at = f->lines.at;
+    open_struct(e, f, out);
+    if (rows)
+        write_own(e, f, rows, out);
     write_all(out, &f->declarations);
     out->at = f->lines.at;
-    write_open(out, "%s {", e->dialect->signature(e, f));
+    write_open(out, "%s {", signature(e, f));
     write_all(out, &f->lines);
     write_close(out, "}");
     write_close(out, "};");
-    write_instances(e, f, out);
+    if (f->general)
+        write_instances(e, f, out);
 }
 
 static bool stands_for_places(const Function *f) {
     return has_own_tensors(f) && (f->sized < 0 || f->general);
 }
 
-void explain_places(Emitter *e, Writer *out) {
+void explain_places(Emitter *e, bool launches_say_rows, Writer *out) {
     const Function *some = NULL, *sized = NULL;
     for (int k = 0; k < e->functions.count; k++) {
         some = some || !stands_for_places(&e->functions.at[k]) ? some : &e->functions.at[k];
@@ -156,12 +172,16 @@ void explain_places(Emitter *e, Writer *out) {
                                              "that says which sizes, and which rows of the table are its own.",
                                              sized->general)
                               : "";
+    const char *rows =
+        " A launch takes row 0, made again row 1, 2 ...; At<kernel, 3, 2, 4> takes rows 3 to 6, made again 5 "
+        "to 8 (cuda/phase.cuh).";
     write_blank(out);
-    write_comment(out, 0,
-                  arena_printf(e->arena,
-                               "Layers that are alike share their functions, which are given the tensors of one place: "
-                               "%s_places has a row for each, where its tensors begin, in units of %d bytes.%s",
-                               some->name, ARENA_ALIGN, sizes));
+    write_comment(
+        out, 0,
+        arena_printf(e->arena,
+                     "Layers that are alike share their kernels, which are given the tensors of one place, Own: "
+                     "%s_places has a row for each, where its tensors begin, in units of %d bytes.%s%s",
+                     some->name, ARENA_ALIGN, sizes, launches_say_rows ? rows : ""));
 }
 
 /* Of a sum: 8 KB of the constant memory that tables of places leave. */

@@ -105,26 +105,23 @@ static const char *tile_type(Emitter *e, const Kernel *kernel, int warp) {
     return arena_printf(e->arena, "Tile<%d, %d, %d, %d, %d%s>", tile->m, tile->n, tile->k, tile->tm, tile->tn, begins);
 }
 
-void declare_product(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
+void declare_product(Emitter *e, const Kernel *kernel, Writer *out) {
     Shape shape = sizes_shape(e->sizes, kernel->contraction);
     int rank = shape.type.rank, warp = first_warp(e, kernel);
     write_cut(e, kernel, out);
     const char *stack = shape_product(e->arena, &shape, 0, rank - 2); /* products */
     bool stacked = product_is_stacked(kernel), apart = kernel->batches > 1 && !stacked;
-    write_line(out, "using %s_product = Product<%s, %s, %s%s>;", name, shape_symbol(e->arena, &shape, rank - 2),
+    write_line(out, "using Shape = Product<%s, %s, %s%s>;", shape_symbol(e->arena, &shape, rank - 2),
                shape_symbol(e->arena, &shape, rank - 1), product_depth(e, kernel->contraction),
                stacked ? arena_printf(e->arena, ", %s", stack) : "");
-    write_line(out, "using %s_tile = %s;%s", name, tile_type(e, kernel, warp),
-               warp ? " // the last: its first warp" : "");
-    const char *tiles = apart ? "each" : "tiles";
-    write_line(out, "constexpr int %s_%s = product_tiles<%s_product, %s_tile>();", name, tiles, name, name);
+    write_line(out, "using Cut = %s;%s", tile_type(e, kernel, warp), warp ? " // the last: its first warp" : "");
+    write_line(out, "static constexpr int %s = product_tiles<Shape, Cut>();", apart ? "each" : "tiles");
     if (apart)
-        write_line(out, "constexpr int %s_tiles = %s * %s_each;", name, stack, name);
+        write_line(out, "static constexpr int tiles = %s * each;", stack);
     int folded = kernel->folds.count * epilogue_lanes(e, kernel);
     const char *totals = folded ? arena_printf(e->arena, ", %d", folded) : "";
     if (product_feed(kernel) != FEED_THIN)
-        write_line(out, "constexpr int %s_shared_bytes = product_shared<%s_product, %s_tile%s>();", name, name, name,
-                   totals);
+        write_line(out, "static constexpr int shared_bytes = product_shared<Shape, Cut%s>();", totals);
 }
 
 /* ---- operands computed as they are loaded ---- */
@@ -253,16 +250,15 @@ static const char *operand_text(Body *kernel, const Operand *operand) {
 
 void write_product(Body *kernel) {
     const Kernel *k = kernel->kernel;
-    const char *name = kernel->name, *tile = "tile", *left = operand_text(kernel, &k->a),
-               *right = operand_text(kernel, &k->b);
+    const char *tile = "tile", *left = operand_text(kernel, &k->a), *right = operand_text(kernel, &k->b);
     if (k->batches > 1 && !product_is_stacked(k)) {
-        write_line(kernel->out, "int b = tile / %s_each;", name);
-        tile = arena_printf(kernel->e->arena, "tile %% %s_each", name);
+        write_line(kernel->out, "int b = tile / each;");
+        tile = "tile % each";
     }
     write_line(kernel->out, "auto left = %s;", left);
     write_line(kernel->out, "auto right = %s;", right);
     const char *epilogues = write_epilogues(kernel);
     bool turns = takes_turns(kernel->e, k);
-    write_line(kernel->out, "%s<%s_product, %s_tile>(%s, %sleft, right, shared, gate, %s);",
-               turns ? "matmul_turns" : "matmul", name, name, tile, turns ? "batch.maps, " : "", epilogues);
+    write_line(kernel->out, "%s<Shape, Cut>(%s, %sleft, right, shared, gate, %s);", turns ? "matmul_turns" : "matmul",
+               tile, turns ? "batch.maps, " : "", epilogues);
 }

@@ -4,7 +4,7 @@
 
 #include "emit/kernel/kernel_text.h"
 
-void declare_product(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
+void declare_product(Emitter *e, const Kernel *kernel, Writer *out);
 void write_product(Body *kernel);
 /* A product in turns, in a launch of its own. */
 bool takes_turns(Emitter *e, const Kernel *kernel);

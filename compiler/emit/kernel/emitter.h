@@ -22,11 +22,9 @@ typedef enum KernelParameter {
 
 /* What a function's text may say otherwise where it is written for several sizes: sized.h. */
 typedef enum MarkKind {
-    MARK_SIZE,       /* a size, or a whole number */
-    MARK_COUNT,      /* a whole number as a real one: 196.0f */
-    MARK_RECIPROCAL, /* of a whole number: 0.0051020408f */
-    MARK_OWN,        /* a name after the function's: h_tiles */
-    MARK_CONSTANT    /* constexpr */
+    MARK_SIZE,      /* a size, or a whole number */
+    MARK_COUNT,     /* a whole number as a real one: 196.0f */
+    MARK_RECIPROCAL /* of a whole number: 0.0051020408f */
 } MarkKind;
 
 /* Where it stands: `length` bytes of the declarations, or of the lines. */
@@ -42,7 +40,8 @@ typedef struct Mark {
 typedef struct Function {
     const Kernel *kernel;
     const char *name;
-    Writer comments, declarations, lines; /* what stands above it, and its body */
+    Writer comments, tables;    /* what stands above it */
+    Writer declarations, lines; /* its constants, and its body */
     int like, place; /* the first function that is the same but for its tensors; where it stands among those */
     int places;      /* of the first: how many there are */
     NameList locals; /* names that its body took */
@@ -50,7 +49,6 @@ typedef struct Function {
      * members of Tensors, by row of shared_members; parameters. */
     VEC(int) buffers;
     bool *shared, has[PARAMETERS];
-    bool launched;    /* in CUDA C++: some launch is this function alone, which takes all parameters then */
     const char *type; /* of the struct of its tensors, where it has several places; else NULL */
     const char *at;   /* the member of Tensors with those of each place, in C */
     bool sums;        /* it has a table of tensors that it sums */
@@ -83,7 +81,7 @@ typedef struct HeldRow {
     const char *name, *type, *extent; /* logits_row, bfloat16, 50304 */
     const char *address;              /* where it lies: "t.logits + i * 50304" */
     const char *stages;               /* what the stages are called */
-    const char *bytes;                /* of shared memory, the team's and the row's: "h_wanted_bytes" */
+    const char *bytes;                /* of shared memory, the team's and the row's: "wanted_bytes" */
 } HeldRow;
 
 struct Dialect {
@@ -100,8 +98,9 @@ struct Dialect {
     const char *null;   /* a null pointer */
     const char *sole;   /* "restrict ": nothing else points there */
     bool near;          /* the library has functions that are near enough where products are rounded: OpDef.near */
-    bool (*defines)(
-        const char *name); /* a name that no kernel can have; NULL: kernels can be called like others' functions */
+    bool (*defines)(const char *name);        /* a name that no local can have */
+    bool (*defines_kernel)(const char *name); /* the same of a kernel */
+    const char *opens, *closes;   /* "namespace {": around tensors, kernels and what runs them; NULL: nothing */
     const char *stored_condition; /* "truth($0)": how one is read; NULL: as it lies */
 
     /* How a program runs, for who reads it. */
@@ -121,14 +120,10 @@ struct Dialect {
     void (*updating)(Emitter *e, Writer *out); /* of a batch in shards */
     void (*watching)(Emitter *e, Writer *out); /* what print(x) shows of the next step */
 
-    /* Before a function with several places: what says where its tensors begin. */
-    void (*places)(Emitter *e, const Function *f, Writer *out);
-    /* A function of several sizes, and what says which these are. */
-    void (*sizes)(Emitter *e, const Function *f, Writer *out);
-    /* Lines before a kernel's function; NULL: none. */
-    void (*declare)(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
-    /* "static void h(const Tensors *t)", the parameters being those that its text uses. */
-    const char *(*signature)(Emitter *e, const Function *f);
+    /* The constants of a kernel; NULL: it has none. */
+    void (*declare)(Emitter *e, const Kernel *kernel, Writer *out);
+    /* A kernel's function, what says where its tensors begin if it has several places, and of several sizes which these are. */
+    void (*function)(Emitter *e, const Function *f, Writer *out);
     /* A product: the body of its kernel. */
     void (*contract)(Body *kernel);
     /* Sums by patches: the same. NULL where there are none. */

@@ -522,7 +522,7 @@ static HeldRow claim_held(Body *row) {
                      .stages = names_claim(&row->names, "stages"),
                      .type = c_type(e, kernel->held->type.dtype),
                      .extent = held_extent(e, kernel),
-                     .bytes = arena_printf(e->arena, "%s_wanted_bytes", row->name),
+                     .bytes = "wanted_bytes",
                      .address = body_text(row, element_address(e->arena, element))};
 }
 

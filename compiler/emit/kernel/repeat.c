@@ -259,7 +259,7 @@ static void read_member(Reading *reading, const char *name) {
     put_read(reading, name, strlen(name));
 }
 
-/* What is called after the function, as h_tiles after h; how the rest begins. NULL: it is not. */
+/* What is called after the function, as h_terms after h; how the rest begins. NULL: it is not. */
 static const char *after_function(const Function *f, const char *name) {
     const size_t length = strlen(f->name);
     return strncmp(name, f->name, length) == 0 && name[length] == '_' ? name + length : NULL;
@@ -276,8 +276,7 @@ static void read_size(Reading *reading, Word word, const char *name, int64_t siz
     text_puts(&reading->shape, "#");
 }
 
-static void read_own(Reading *reading, Word word, const char *own) {
-    put_mark(reading, MARK_OWN, word, 0, own + 1);
+static void read_own(Reading *reading, const char *own) {
     put_read(reading, "@", 1);
     put_read(reading, own, strlen(own));
 }
@@ -294,10 +293,8 @@ static void read_word(Reading *reading, Word word, const char *name) {
     } else if (size) {
         read_size(reading, word, name, size);
     } else if (own) {
-        read_own(reading, word, own);
+        read_own(reading, own);
     } else {
-        if (text_same(name, "constexpr"))
-            put_mark(reading, MARK_CONSTANT, word, 0, name);
         put_read(reading, name, strlen(name));
     }
 }
@@ -335,6 +332,7 @@ static const char *read_function(const Repeats *r, Function *f) {
     Reading reading = {
         .r = r, .f = f, .locals = locals_of(r->e, f), .pattern = TEXT(arena), .shape = TEXT(arena), .declares = true};
     f->shared = NEW_ARRAY(arena, bool, r->shared);
+    read_lines(&reading, &f->tables);
     read_lines(&reading, &f->declarations);
     reading.declares = false;
     read_lines(&reading, &f->lines);

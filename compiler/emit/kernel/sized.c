@@ -12,10 +12,6 @@ typedef struct Sized {
     VEC(int) mark; /* of each parameter, the first */
 } Sized;
 
-static bool is_number(const Mark *mark) {
-    return mark->kind <= MARK_RECIPROCAL;
-}
-
 /* ---- what differs ---- */
 
 /* A size by its name, not as a number. */
@@ -54,8 +50,7 @@ static int parameter_of(Sized *s, int mark) {
 static void find_parameters(Sized *s) {
     const Function *first = s->functions.at[0];
     for (int k = 0; k < first->marks.count; k++) {
-        const bool is = is_number(&first->marks.at[k]) && differs(&s->functions, k);
-        VEC_PUSH(s->e->arena, &s->parameter, is ? parameter_of(s, k) : -1);
+        VEC_PUSH(s->e->arena, &s->parameter, differs(&s->functions, k) ? parameter_of(s, k) : -1);
     }
 }
 
@@ -118,25 +113,12 @@ static void name_parameters(Sized *s) {
 
 /* ---- the text ---- */
 
-/* Constants that others ask for are members, without the function's name. */
-static bool is_asked_for(const char *constant) {
-    static const char *const asked[] = {"tiles", "shared_bytes", "wanted_bytes"};
-    for (size_t k = 0; k < sizeof asked / sizeof *asked; k++)
-        if (text_same(asked[k], constant))
-            return true;
-    return false;
-}
-
 /* What stands there for all sizes. */
 static const char *general_text(const Sized *s, int mark) {
     Arena *arena = s->e->arena;
     const Function *first = s->functions.at[0];
     const Mark *at = &first->marks.at[mark];
     const char *parameter = s->parameter.at[mark] < 0 ? NULL : first->parameters.at[s->parameter.at[mark]];
-    if (at->kind == MARK_CONSTANT)
-        return "static constexpr";
-    if (at->kind == MARK_OWN)
-        return is_asked_for(at->text) ? at->text : arena_printf(arena, "%s_%s", first->name, at->text);
     if (!parameter)
         return at->text;
     const char *real = s->e->dialect->real;
@@ -244,8 +226,4 @@ void find_sized(Emitter *e) {
         if (reads_better(&s))
             make_sized(e, &s);
     }
-}
-
-const char *own_constant(Emitter *e, const Function *f, const char *constant) {
-    return arena_printf(e->arena, "%s%s%s", f->name, f->sized < 0 ? "_" : "::", constant);
 }

@@ -10,7 +10,4 @@
 /* Sets `sized` of all functions, and for these `general`, `parameters`, `arguments`; writes the first of them anew. */
 void find_sized(Emitter *e);
 
-/* "h_tiles"; of a function of several sizes "h::tiles". */
-const char *own_constant(Emitter *e, const Function *f, const char *constant);
-
 #endif

@@ -12,7 +12,7 @@
 static void make_body(Emitter *e, Function *f) {
     const Kernel *kernel = f->kernel;
     Body body = body_new(e, kernel, f->name, &f->lines);
-    body.above = &f->declarations;
+    body.above = &f->tables;
     if (kernel->cls == KERNEL_CONTRACT)
         e->dialect->contract(&body);
     else if (kernel->cls == KERNEL_CALL)
@@ -29,10 +29,11 @@ static void make_function(Emitter *e, const Kernel *kernel, const char *name) {
     Function f = {.kernel = kernel,
                   .name = name,
                   .comments = WRITER(e->arena),
+                  .tables = WRITER(e->arena),
                   .declarations = WRITER(e->arena),
                   .lines = WRITER(e->arena)};
     e->locals = &f.locals;
-    f.comments.at = f.declarations.at = f.lines.at = kernel->nodes.at[0]->src;
+    f.comments.at = f.tables.at = f.declarations.at = f.lines.at = kernel->nodes.at[0]->src;
     const int sums = e->sums.count;
     make_body(e, &f);
     f.sums = e->sums.count > sums;
@@ -42,7 +43,7 @@ static void make_function(Emitter *e, const Kernel *kernel, const char *name) {
     else if (kernel->stages.count < 2)
         write_equations(e, kernel, &f.comments);
     if (e->dialect->declare)
-        e->dialect->declare(e, kernel, name, &f.declarations);
+        e->dialect->declare(e, kernel, &f.declarations);
     e->locals = NULL;
     VEC_PUSH(e->arena, &e->functions, f);
 }
@@ -50,7 +51,7 @@ static void make_function(Emitter *e, const Kernel *kernel, const char *name) {
 /* "count" is called count_kernel where a function cannot have that name. */
 static const char *claim_function(Emitter *e, const char *wanted) {
     const char *name = names_claim(&e->globals, wanted);
-    bool defined = e->dialect->defines && e->dialect->defines(name);
+    bool defined = e->dialect->defines_kernel(name);
     return defined ? names_claim(&e->globals, arena_printf(e->arena, "%s_kernel", wanted)) : name;
 }
 
@@ -67,17 +68,7 @@ static void make_functions(Emitter *e, const Program *program) {
 static void write_function(Emitter *e, const Function *f, Writer *out) {
     write_all(out, &f->comments);
     out->at = f->lines.at;
-    if (f->general) {
-        e->dialect->sizes(e, f, out);
-        return;
-    }
-    if (f->places > 1)
-        e->dialect->places(e, f, out);
-    write_all(out, &f->declarations);
-    out->at = f->lines.at;
-    write_open(out, "%s {", e->dialect->signature(e, f));
-    write_all(out, &f->lines);
-    write_close(out, "}");
+    e->dialect->function(e, f, out);
 }
 
 /* What is written already, for this program or one before, is not written again. */
@@ -147,6 +138,14 @@ static void write_step(Emitter *e, Writer *out) {
     e->dialect->step(e, out);
 }
 
+static void write_within(const Emitter *e, const Writer *code, Writer *out) {
+    if (e->dialect->opens)
+        write_line(out, "\n%s", e->dialect->opens);
+    write_all(out, code);
+    if (e->dialect->closes)
+        write_line(out, "\n%s", e->dialect->closes);
+}
+
 /* Sizes are known when everything that uses them has been written, kernels before what is above them. */
 static void write_file(Emitter *e, Writer *out) {
     Writer tensors = WRITER(e->arena), step = WRITER(e->arena), evaluation = WRITER(e->arena),
@@ -199,7 +198,7 @@ static void write_file(Emitter *e, Writer *out) {
         write_line(out, "#include \"embed/net_model.h\"");
     write_rule(out, "sizes");
     write_sizes(e, out);
-    write_all(out, &code);
+    write_within(e, &code, out);
     write_rule(out, "tables for the runtime");
     (e->options->predicts ? write_net_tables : write_tables)(e, out);
     if (!e->options->shared)

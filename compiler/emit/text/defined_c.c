@@ -86,7 +86,8 @@ static const char cuda_words[] =
     "std cuda threadIdx blockIdx blockDim gridDim warpSize dim3 half bfloat16 float16 e4m3 tf32 tf32x3 uint ushort "
     "ulong "
     "fill_pack load_pack store_pack hold_row row_memory preloaded preloaded_early of_columns vectorized matmul_turns "
-    "rows_from sum_taps sum_terms sum_outputs both_images terms_of shared_bytes_of is_integer is_float8 is_early "
+    "rows_from sum_taps sum_terms sum_outputs both_images terms_of own_of shared_bytes_of wanted_bytes_of tiles_of "
+    "tiles_that_share first_rows is_integer is_float8 is_early "
     "is_in_terms "
     "has_few_rows has_squares attends_on_tensor_cores ring_bytes log2_e";
 
@@ -96,17 +97,28 @@ static bool is_type_of_library(const char *name) {
 }
 
 bool defined_in_cuda(const char *name) {
-    static const char *const suffixes[] = {"_tiles", "_shared_bytes", "_row_floats", "_wanted_bytes"}; /* of a kernel */
     size_t length = strlen(name);
     if (strncmp(name, "team_", strlen("team_")) == 0 || is_type_of_library(name))
         return true;
-    for (size_t k = 0; k < sizeof suffixes / sizeof *suffixes; k++)
-        if (length > strlen(suffixes[k]) && strcmp(name + length - strlen(suffixes[k]), suffixes[k]) == 0)
-            return true;
     char stem[16] = "";
     if (length > 1 && length < sizeof stem && strchr("1234", name[length - 1]))
         memcpy(stem, name, length - 1);
     return has_word(cuda_words, name) || (*stem && has_word(vector_types, stem));
+}
+
+/* What programs and their kernels call: no kernel can have the name, but a local of one that does not call it. Of a function for
+ * an operator there are several: attend, attend_tiles. */
+static const char called_words[] =
+    "await_rows bring_rows divide_up draw examples filter folded gaussian gaussian_in_set launch_evaluation "
+    "launch_shuffle "
+    "launch_until product_shared product_tiles rounded rows_bytes sum_of_a sum_of_b window with_row";
+
+bool called_in_cuda(const char *name) {
+    static const char *const prefixes_of_operators[] = {"attend_", "gather_grad_", "recur_"};
+    for (size_t k = 0; k < sizeof prefixes_of_operators / sizeof *prefixes_of_operators; k++)
+        if (strncmp(name, prefixes_of_operators[k], strlen(prefixes_of_operators[k])) == 0)
+            return true;
+    return defined_in_cuda(name) || has_word(called_words, name);
 }
 
 /* ---- sizes, in capitals ---- */

@@ -25,7 +25,8 @@ static const char reserved[] =
     "train_ends eval_ends measure_ends decode_ends TRAIN_PHASES EVAL_PHASES MEASURE_PHASES DECODE_PHASES "
     "TRAIN_SHARED EVAL_SHARED MEASURE_SHARED begin_at at_place Places EvenRows MATMUL_ROWS "
     "MATMUL_COLUMNS "
-    "math_errhandling Axis Product Tile TensorTile TurnTile "
+    "math_errhandling Axis Product Tile TensorTile TurnTile Shape Cut Own tiles each row_floats shared_bytes "
+    "wanted_bytes kernel_bytes weights_at "
     "folds_of width_of is_tensor takes_turns is_resident MtcRun decode draw_tokens token_graphs Decode";
 
 bool has_word(const char *text, const char *word) {

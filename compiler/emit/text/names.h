@@ -37,8 +37,10 @@ bool names_reserved(const char *name);
 
 /* A C program's headers define it for the whole file, or a function that calls kernels has a parameter of this name. */
 bool defined_in_c(const char *name);
-/* CUDA's headers define it for the whole file, or it is a constant of some kernel. */
+/* CUDA's headers define it for the whole file, or what kernels call has the name. */
 bool defined_in_cuda(const char *name);
+/* The same of what only some call. */
+bool called_in_cuda(const char *name);
 
 /* A header of either target has a macro or a constant of this name in capitals. */
 bool defined_constant(const char *name);
