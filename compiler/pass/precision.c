@@ -183,10 +183,12 @@ static void round_call(Rounding *r, Node *call) {
     graph_at(r->g, call->src);
     Node *narrow = graph_name(graph_node(r->g, call->op->name, call->attr, call->inputs, in), call->name);
     narrow->hint = call->hint;
+    if (narrow == call) /* of operands that were narrow before */
+        return;
     r->rounded[call->id] = dtype_is_narrow(narrow->type.dtype);
     if (r->rounded[call->id])
         r->narrow[call->id] = narrow;
-    else if (narrow != call)
+    else
         call->replaced = narrow;
 }
 
