@@ -26,9 +26,14 @@ struct Batch {
 static inline __device__ Batch batch_of_step(const MtcRun &run, const int64_t (&clock)[3], int64_t ahead, int size,
                                              int reports) {
     // few enough for 32 bits: there is an order on the device for each epoch, where a division of 64 is slow
-    unsigned at = (unsigned)(clock[1] + ahead), steps = (unsigned)run.steps_per_epoch;
-    unsigned epoch = at < steps ? 0 : at / steps;
-    int64_t first = (int64_t)(at - epoch * steps) * size, left = run.data.examples - first;
+    unsigned at = (unsigned)(clock[1] + ahead), epoch = 0;
+    const unsigned steps = (unsigned)run.steps_per_epoch;
+    // goes round once at most: of a condition nvcc makes a division by each block, wanted or not
+    for (unsigned more; at >= steps; at -= more * steps) {
+        more = at / steps;
+        epoch += more;
+    }
+    int64_t first = (int64_t)at * size, left = run.data.examples - first;
     int rows = (int)(left < size ? left : size);
     const int *order = run.order + epoch * run.data.examples;
     return {&run, order, first, rows, rows, clock[0] + ahead + 1, run.reports + (clock[2] + ahead) * reports};
