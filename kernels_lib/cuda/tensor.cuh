@@ -93,6 +93,15 @@ __device__ void write_streamed(int i0, int j0, char *shared, Sums &sums, LineSum
     line_sums.write(side_sums);
 }
 
+/* Of the panels at step k0 of k, those that pass through registers, or those that are copied. */
+template <bool PASSING, class PanelA, class PanelB>
+__device__ void fetch_panels(PanelA &a, PanelB &b, int k0, unsigned buffer) {
+    if constexpr (PanelA::passes == PASSING)
+        a.fetch(k0, buffer);
+    if constexpr (PanelB::passes == PASSING)
+        b.fetch(k0, buffer);
+}
+
 template <class Product, class Tile, class A, class B, class Out, class Side, class Gate>
 __device__ void matmul_streamed(int i0, int j0, const A &a, const B &b, char *shared, Gate &gate, const Out &out,
                                 const Side &side) {
@@ -111,12 +120,14 @@ __device__ void matmul_streamed(int i0, int j0, const A &a, const B &b, char *sh
     PanelB panel_b(b, j0, base + PanelA::bytes, [](int j) { return j; });
     TensorSide<Product, Tile, Side, std::conditional_t<Side::of_a, PanelA, PanelB>> line_sums(side, i0, j0);
     Sums sums;
-    auto fetch = [&](int panel) {
-        if (panel < walk.panels) {
-            panel_a.fetch(walk.step(panel), panel % Tile::stages * buffer);
-            panel_b.fetch(walk.step(panel), panel % Tile::stages * buffer);
-        }
+    auto copy = [&](int panel) {
+        if (panel < walk.panels)
+            fetch_panels<false>(panel_a, panel_b, walk.step(panel), panel % Tile::stages * buffer);
         end_copies();
+    };
+    auto read = [&](int panel) {
+        if (panel < walk.panels)
+            fetch_panels<true>(panel_a, panel_b, walk.step(panel), 0);
     };
     auto lay = [&](int panel) {
         if (panel < walk.panels) {
@@ -127,9 +138,11 @@ __device__ void matmul_streamed(int i0, int j0, const A &a, const B &b, char *sh
 
     gate();
     for (int panel = 0; panel < ahead; panel++) {
-        fetch(panel);
+        copy(panel);
+        read(panel);
         lay(panel);
     }
+    read(ahead);
     int panel = 0;
 #pragma unroll 1
     do { // at least once, which the compiler must know: otherwise it lets every multiplication wait for the one before
@@ -141,10 +154,11 @@ __device__ void matmul_streamed(int i0, int j0, const A &a, const B &b, char *sh
         }
         show_to_tensor_cores();
         __syncthreads();
-        fetch(panel + ahead); // over a panel that was multiplied before the barrier
+        copy(panel + ahead); // over a panel that was multiplied before the barrier
         sums.multiply(base + laid, base + laid + PanelA::bytes);
         line_sums.add(shared + laid + (Side::of_a ? 0 : PanelA::bytes));
-        lay(panel + ahead);
+        lay(panel + ahead); // what was read while the panel before was multiplied
+        read(panel + ahead + 1);
     } while (++panel < walk.panels);
     sums.finish();
 

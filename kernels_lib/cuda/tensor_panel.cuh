@@ -99,7 +99,7 @@ template <class Lines, int COUNT, int K, int WIDTH, class T> class TensorPanel {
 
 public:
     static constexpr int depth = PANEL_ROW / sizeof(T), bytes = WIDTH * PANEL_ROW;
-    static constexpr bool along_k = Lines::along_k;
+    static constexpr bool along_k = Lines::along_k, passes = !copied; // through registers
 
 private:
     static constexpr int copies_a_line = along_k ? 1 : depth / row_step, starts = along_k ? 1 : pieces;

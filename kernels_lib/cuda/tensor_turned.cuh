@@ -20,7 +20,7 @@ template <class Lines, int COUNT, int K, int WIDTH, int TERMS> class TurnedPanel
 
 public:
     static constexpr int depth = PANEL_ROW / sizeof(float), bytes = WIDTH * PANEL_ROW;
-    static constexpr bool along_k = true;
+    static constexpr bool along_k = true, passes = true; // through registers
     static constexpr bool is_possible = !Lines::along_k && Lines::is_float && Lines::neighbours % run == 0 &&
                                         COUNT % run == 0 && WIDTH % (LANES * run) == 0;
 
