@@ -26,14 +26,16 @@ template <class Product, class Tile> struct PlainWalk {
     }
 };
 
-/* Along an axis: the taps that outputs of a parity meet, every second from `first` on. A window of one tap keeps it, where it
- * meets zeros too. */
+/* Along an axis: the taps that outputs of a parity meet, every second from `first` on. A window of one tap keeps it where it
+ * meets zeros, which is then all that it meets. */
 template <class Axis> struct ParityTaps {
     int first, count;
+    bool meets; // a number
 
     __device__ explicit ParityTaps(int parity) {
-        bool meets = (Axis::of_output(parity) + Axis::of_tap(0)) % 2 == 0;
-        first = meets || Axis::kernel == 1 ? 0 : 1;
+        bool meets_first = (Axis::of_output(parity) + Axis::of_tap(0)) % 2 == 0;
+        meets = meets_first || Axis::kernel > 1;
+        first = meets_first || !meets ? 0 : 1;
         count = (Axis::kernel - first + 1) / 2;
     }
 };
@@ -53,7 +55,7 @@ public:
                                         lines % Tile::m == 0;
 
     __device__ explicit ParityWalk(int i0) : rows(i0 / lines / 2), columns(i0 / lines % 2) {
-        panels = rows.count * columns.count * slabs;
+        panels = rows.meets && columns.meets ? rows.count * columns.count * slabs : 1;
     }
     static __device__ int line(int i) {
         constexpr int across = Columns::out / 2;
