@@ -122,6 +122,11 @@ static Cost thin_cost(const Kernel *kernel, const Tile *tile, const Machine *mac
     return (Cost){.working = machine->latency + step * (double)divide_up(kernel->k, tile->slices) + 30 * exchanges};
 }
 
+/* Cycles: the blocks of a cluster wait for each other twice, and read each other's sums, eight bytes in one. */
+static double exchange_cycles(const Tile *tile, const Machine *machine) {
+    return tile->splits > 1 ? machine->latency + (double)tile->m * tile->n / 2 / 4 : 0;
+}
+
 /* Cycles: as measured with warp-group instructions on an H200, a multiprocessor's multiply-adds of bf16 in a cycle grow with
  * the use that a tile makes of what it copies, 1060 of 128 x 256 and 540 of 128 x 64; of tf32 half as many, of two terms
  * a sixth, of integers twice as many. Filling the pipeline and the epilogue are not overlapped, but where tiles are worked
@@ -129,13 +134,15 @@ static Cost thin_cost(const Kernel *kernel, const Tile *tile, const Machine *mac
  * are, come to 1300: the gradients of GPT-2's and Llama's weights, 615 to 663 TFLOP/s. What feeds them is as fast on other
  * machines, whose tensor cores may be slower. */
 static Cost tensor_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
-    double depth = (double)(divide_up(kernel->k, tile->k) * tile->k), outputs = (double)tile->m * tile->n;
+    const int splits = tile->splits > 1 ? tile->splits : 1;
+    double depth = (double)(divide_up(divide_up(kernel->k, tile->k), splits) * tile->k);
+    double outputs = (double)tile->m * tile->n;
     if (tile->turns)
         return (Cost){.working =
                           depth * outputs * math_info[kernel->math].passes / (kernel->batches > 1 ? 1300 : 1060)};
     double fed = 12.5 * outputs / (tile->m + tile->n), most = 0.9 * machine->tensor;
     double rate = (fed < most ? fed : most) / math_info[kernel->math].passes;
-    return (Cost){.working = machine->latency + depth * outputs / rate + outputs / 32};
+    return (Cost){.working = machine->latency + depth * outputs / rate + outputs / 32 + exchange_cycles(tile, machine)};
 }
 
 /* Cycles: 48 bytes of both operands from L2 in one, and the sums of slices. */

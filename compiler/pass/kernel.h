@@ -82,6 +82,7 @@ typedef struct Tile {
     int m, n, k, tm, tn;
     int slices;                   /* 256 * tm * tn / (m * n) */
     int warps_m, warps_n, stages; /* on tensor cores: how its 8 warps share the tile, panels under way; else 0 */
+    int splits;                   /* there: parts of k, each the work of a block of a cluster; else 0 */
     bool turns;                   /* cuda/tensor_turns.cuh: blocks stay for many tiles */
     bool few;     /* cuda/tensor_few.cuh: all rows, as many slices of k as its columns leave warps for */
     bool squares; /* cuda/winograd.cuh: of windows of 3 x 3 taps, squares of 2 x 2 outputs */

@@ -239,8 +239,8 @@ static void print_tile(Text *out, const Kernel *kernel) {
     if (tile->few)
         text_printf(out, "%s, 16 columns a warp, %d slices of k", math_info[kernel->math].name, tile->slices);
     else if (tile->warps_m)
-        text_printf(out, "%s, %dx%d warps, %d panels", math_info[kernel->math].name, tile->warps_m, tile->warps_n,
-                    tile->stages);
+        text_printf(out, "%s, %dx%d warps, %d panels%s", math_info[kernel->math].name, tile->warps_m, tile->warps_n,
+                    tile->stages, tile->splits > 1 ? ", k in parts" : "");
     else
         text_printf(out, "%dx%d a thread, %d slices of k", tile->tm, tile->tn, tile->slices);
 }

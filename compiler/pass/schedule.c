@@ -316,8 +316,8 @@ static bool fits_form(const Program *program, Form form) {
     return trains && program->machine->blocks && can;
 }
 
-/* The tiles are those of the fastest schedule and form, whichever runs, so that all schedules compute the same bits. Only
- * training runs in a form of its own. */
+/* The tiles are those of the fastest schedule and form, whichever runs, so that all schedules compute the same bits, but for
+ * products that have k in parts. Only training runs in a form of its own. */
 static void choose_form(Program *program) {
     const Machine *whole = program->machine, *best = whole;
     cut_for(program, whole, whole);

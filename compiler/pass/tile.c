@@ -42,7 +42,10 @@ static const Tile small_tiles[] = {
 /* On tensor cores: {m, n, how the 8 warps share the tile, panels under way}; a panel's lines have 128 bytes. With three panels
  * of 128 x 128, or two of 256 x 64, two blocks fit on a multiprocessor. */
 #define TENSOR(m_, n_, k_, warps_m_, warps_n_, stages_)                                                                \
-    { .m = (m_), .n = (n_), .k = (k_), .slices = 1, .warps_m = (warps_m_), .warps_n = (warps_n_), .stages = (stages_) }
+    {                                                                                                                  \
+        .m = (m_), .n = (n_), .k = (k_), .slices = 1, .warps_m = (warps_m_), .warps_n = (warps_n_),                    \
+        .stages = (stages_), .splits = 1                                                                               \
+    }
 /* In turns: one group multiplies 128 x 128 while the other writes out its own. */
 #define TURNS(k_, stages_)                                                                                             \
     { .m = 128, .n = 128, .k = (k_), .slices = 1, .warps_m = 2, .warps_n = 4, .stages = (stages_), .turns = true }
@@ -98,7 +101,8 @@ static int64_t tiles_down(const Kernel *kernel, const Tile *tile) {
 }
 
 static int64_t tile_count(const Kernel *kernel, const Tile *tile) {
-    return kernel->batches * tiles_down(kernel, tile) * divide_up(kernel->n, tile->n);
+    const int blocks = tile->splits > 1 ? tile->splits : 1;
+    return kernel->batches * tiles_down(kernel, tile) * divide_up(kernel->n, tile->n) * blocks;
 }
 
 /* Copies by the hardware take whole matrices of numbers of one or two bytes whose rows begin at multiples of 16 bytes. */
@@ -268,8 +272,39 @@ static const Tile *tile_choice(const Kernel *kernel, const Machine *machine, int
 static void set_tile(Kernel *kernel, const Tile *tile, const Machine *machine) {
     kernel->tile = *tile;
     kernel->tiles = tile_count(kernel, tile);
+    kernel->cluster = tile->splits > 1 ? tile->splits : 1;
     if (tile->warps_m && !tile->turns)
         kernel->tile.stages = stages_of(kernel, tile, machine);
+}
+
+static bool is_spread(const Operand *operand) {
+    return operand->kind == OPERAND_WINDOW &&
+           (operand->view->attr.sweep[0].spread > 1 || operand->view->attr.sweep[1].spread > 1);
+}
+
+/* Blocks of a cluster may share k, in whole panels, where multiprocessors have no tile otherwise, and the kernel is a launch of its own.
+ * Not k that runs over the batch, which has slices in memory (split.c); nor where sums of integers would become floats too early. */
+static bool may_be_split(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    bool floats = kernel->math == MATH_TF32 || dtype_is_narrow(math_info[kernel->math].dtype);
+    bool alone = kernel->batches == 1 && !kernel->side && !kernel->fold_rows;
+    return floats && alone && !kernel->a.transposed && !is_spread(&kernel->a) && machine->resident > 1 &&
+           tile->splits <= machine->cluster && divide_up(kernel->k, tile->k) >= 2 * tile->splits &&
+           tile_count(kernel, tile) <= machine->multiprocessors && kernel_is_long(kernel, machine);
+}
+
+/* The kernel's tile with k in parts, where that is faster. */
+static void split_in_cluster(Kernel *kernel, const Machine *machine) {
+    enum { MOST_SPLITS = 8 };
+    const Kernel whole = *kernel;
+    const Tile *tile;
+    for (int i = 0; (tile = tile_choice(kernel, machine, i)); i++)
+        for (int splits = 2; tile->splits && splits <= MOST_SPLITS; splits *= 2) {
+            Tile parted = *tile;
+            parted.splits = splits;
+            if (suits(&whole, &parted, machine) && may_be_split(&whole, &parted, machine) &&
+                is_better(&whole, &parted, &kernel->tile, machine))
+                set_tile(kernel, &parted, machine);
+        }
 }
 
 static void cut_product(Kernel *kernel, const Machine *machine) {
@@ -279,6 +314,7 @@ static void cut_product(Kernel *kernel, const Machine *machine) {
             best = tile;
     ENSURE(best);
     set_tile(kernel, best, machine);
+    split_in_cluster(kernel, machine);
     kernel->flops = 2.0 * (double)kernel->batches * (double)kernel->m * (double)kernel->n * (double)kernel->k;
 }
 
@@ -540,8 +576,8 @@ void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine) {
         return;
     const Tile *tile;
     for (int i = 0; (tile = tile_choice(kernel, machine, i)); i++) {
-        bool fast_enough = tile_cycles(kernel, tile, machine) / machine->clock <= seconds;
-        if (fast_enough && suits(kernel, tile, machine) && tile_count(kernel, tile) < kernel->tiles)
+        if (suits(kernel, tile, machine) && tile_cycles(kernel, tile, machine) / machine->clock <= seconds &&
+            tile_count(kernel, tile) < kernel->tiles)
             set_tile(kernel, tile, machine);
     }
 }

@@ -31,6 +31,30 @@ static inline __device__ int blocks_of_cluster() {
     return blocks;
 }
 
+/* What lies at this place in the shared memory of block `block`. */
+static inline __device__ float4 load_from(const float *place, int block) {
+    float4 four = {};
+#if __CUDA_ARCH__ >= 900
+    asm volatile("{\n.reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %4, %5;\nld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n}"
+                 : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w)
+                 : "r"((unsigned)__cvta_generic_to_shared(place)), "r"(block)
+                 : "memory");
+#endif
+    return four;
+}
+
+static inline __device__ float load_one_from(const float *place, int block) {
+    float one = 0;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %1, %2;\nld.shared::cluster.f32 %0, [there];\n}"
+                 : "=f"(one)
+                 : "r"((unsigned)__cvta_generic_to_shared(place)), "r"(block)
+                 : "memory");
+#endif
+    return one;
+}
+
 /* A place in shared memory where a block waits for what the blocks of its cluster write into it: bytes are counted as they arrive,
  * and who has read them knows that all are there. Each use is a phase, 0, 1, 0, 1 .. */
 struct Mailbox {

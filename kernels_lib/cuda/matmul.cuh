@@ -111,7 +111,10 @@ __device__ void matmul_turns(int tile, OperandMaps *maps, const A &a, const B &b
 template <class Product, class Tile, class A, class B, class Gate, class Out, class Side = NoSide>
 __device__ void matmul(int tile, const A &a, const B &b, char *shared, Gate &&gate, const Out &out,
                        const Side &side = {}) {
-    constexpr int across = divide_up(Product::N, Tile::n);
+    constexpr int across = divide_up(Product::N, Tile::n), splits = splits_of<Tile>();
+    if (splits > 1 && tile % splits && blocks_of_cluster() != splits)
+        return; // the first does it alone
+    tile /= splits;
     int i0 = tile / across * Tile::m, j0 = tile % across * Tile::n;
     if constexpr (is_tensor<Tile>)
         matmul_alone<Product, Tile>(i0, j0, a, b, shared, gate, out, side);

@@ -3,6 +3,7 @@
 #ifndef MTC_CUDA_OUTPUTS_CUH
 #define MTC_CUDA_OUTPUTS_CUH
 
+#include "cuda/cluster.cuh"
 #include "cuda/pack.cuh"
 #include "cuda/tile.cuh"
 #include <type_traits>
@@ -188,6 +189,37 @@ struct TileSums {
 
     template <int WIDTH> __device__ Pack<float, WIDTH> at(int row, int column) const {
         return load_pack<WIDTH>(sums + row * pitch + column);
+    }
+};
+
+/* The sums of a tile of which each block of a cluster of BLOCKS has those over a part of k, at the same place. */
+template <int BLOCKS> struct ClusterSums {
+    const float *sums;
+    int pitch;
+
+    template <int WIDTH> static __device__ Pack<float, WIDTH> of_block(const float *place, int block) {
+        Pack<float, WIDTH> sum;
+        if constexpr (WIDTH % 4 == 0)
+#pragma unroll
+            for (int v = 0; v < WIDTH; v += 4)
+                *(float4 *)&sum[v] = load_from(place + v, block);
+        else
+#pragma unroll
+            for (int v = 0; v < WIDTH; v++)
+                sum[v] = load_one_from(place + v, block);
+        return sum;
+    }
+    template <int WIDTH> __device__ Pack<float, WIDTH> at(int row, int column) const {
+        const float *place = sums + row * pitch + column;
+        Pack<float, WIDTH> total = of_block<WIDTH>(place, 0);
+#pragma unroll
+        for (int block = 1; block < BLOCKS; block++) {
+            Pack<float, WIDTH> more = of_block<WIDTH>(place, block);
+#pragma unroll
+            for (int v = 0; v < WIDTH; v++)
+                total[v] += more[v];
+        }
+        return total;
     }
 };
 

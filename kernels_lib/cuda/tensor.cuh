@@ -65,7 +65,8 @@ using TensorSums =
     std::conditional_t<sizeof(typename Tile::Element) == 2 || (Tile::terms == 1 && A_ALONG_K && B_ALONG_K),
                        GroupSums<Tile, A_ALONG_K, B_ALONG_K>, WarpSums<Tile, A_ALONG_K, B_ALONG_K>>;
 template <class Product, class Tile, class A, class Side>
-constexpr bool is_resident = Resident<Product, Tile, A>::is_possible() && std::is_same_v<Side, NoSide>;
+constexpr bool is_resident = Resident<Product, Tile, A>::is_possible() && std::is_same_v<Side, NoSide> &&Tile::splits ==
+                                                                              1;
 template <class Product, class Tile, class A, class B>
 constexpr bool is_in_terms =
     Tile::terms == 2 && PanelOf<A, Product::M, Product::K, Tile::m, Stored<Tile>, 2>::along_k
@@ -78,9 +79,29 @@ template <class Product, class Tile, class A, class Side> constexpr bool is_resi
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K> using TensorSums = WarpSums<Tile, A_ALONG_K, B_ALONG_K>;
 #endif
 
+/* The sums of a tile whose k the blocks of a cluster have in parts: each adds up and writes some of the rows. */
+template <class Product, class Tile, class Walk, class Sums, class Out>
+__device__ void write_together(int i0, int j0, char *shared, Sums &sums, const Out &out) {
+    constexpr int rows = Tile::m / Tile::splits;
+    static_assert(folds_of<Out> == 0 && Tile::m % Tile::splits == 0, "sums over rows are of whole tiles");
+    const int first = block_of_cluster() * rows;
+    __syncthreads();
+    sums.lay((float *)shared);
+    arrive_at_cluster();
+    await_cluster();
+    Outputs<Product, Tile, rows, Out>{i0, j0}.read_and_write(
+        out, [=](int row) { return Walk::line(i0 + first + row) - i0; },
+        ClusterSums<Tile::splits>{(float *)shared + first * Tile::pitch, Tile::pitch});
+    arrive_at_cluster(); // the others have read what lies here
+    await_cluster();
+}
+
 /* The sums go through shared memory, where the panels have been, so that neighbouring outputs are written together. */
 template <class Product, class Tile, class Walk, class Sums, class LineSums, class Out>
 __device__ void write_streamed(int i0, int j0, char *shared, Sums &sums, LineSums &line_sums, const Out &out) {
+    if constexpr (Tile::splits > 1)
+        if (blocks_of_cluster() == Tile::splits)
+            return write_together<Product, Tile, Walk>(i0, j0, shared, sums, out);
     float *tile_sums = (float *)shared, *side_sums = tile_sums + Tile::m * Tile::pitch;
     __syncthreads();
     sums.lay(tile_sums);
@@ -93,14 +114,58 @@ __device__ void write_streamed(int i0, int j0, char *shared, Sums &sums, LineSum
     line_sums.write(side_sums);
 }
 
-/* Of the panels at step k0 of k, those that pass through registers, or those that are copied. */
-template <bool PASSING, class PanelA, class PanelB>
-__device__ void fetch_panels(PanelA &a, PanelB &b, int k0, unsigned buffer) {
-    if constexpr (PanelA::passes == PASSING)
-        a.fetch(k0, buffer);
-    if constexpr (PanelB::passes == PASSING)
-        b.fetch(k0, buffer);
-}
+/* Panels that the calling block multiplies; all, where there is no such cluster. */
+struct PanelRange {
+    int first, end;
+
+    template <class Tile> static __device__ PanelRange of(int panels) {
+        if (Tile::splits == 1 || blocks_of_cluster() != Tile::splits)
+            return {0, panels};
+        return {block_of_cluster() * panels / Tile::splits, (block_of_cluster() + 1) * panels / Tile::splits};
+    }
+};
+
+/* Both operands' panels in turns of shared memory: those that are copied on their way to it, those that pass through registers in these until
+ * they are laid. */
+template <class Tile, class PanelA, class PanelB, class Walk> struct StreamedPanels {
+    static constexpr int buffer = PanelA::bytes + PanelB::bytes;
+    PanelA &a;
+    PanelB &b;
+    const Walk &walk;
+    const PanelRange range;
+    char *shared;
+
+    static __device__ int place(int panel) {
+        return panel % Tile::stages * buffer;
+    }
+    template <bool PASSING> __device__ void fetch(int panel) {
+        if constexpr (PanelA::passes == PASSING)
+            a.fetch(walk.step(panel), place(panel));
+        if constexpr (PanelB::passes == PASSING)
+            b.fetch(walk.step(panel), place(panel));
+    }
+    __device__ void copy(int panel) {
+        if (panel < range.end)
+            fetch<false>(panel);
+        end_copies();
+    }
+    __device__ void read(int panel) {
+        if (panel < range.end)
+            fetch<true>(panel);
+    }
+    __device__ void lay(int panel) const {
+        if (panel < range.end) {
+            a.lay(shared + place(panel));
+            b.lay(shared + place(panel) + PanelA::bytes);
+        }
+    }
+    __device__ void round(int panel) const {
+        if constexpr (Tile::terms == 1) {
+            a.round(shared + place(panel));
+            b.round(shared + place(panel) + PanelA::bytes);
+        }
+    }
+};
 
 template <class Product, class Tile, class A, class B, class Out, class Side, class Gate>
 __device__ void matmul_streamed(int i0, int j0, const A &a, const B &b, char *shared, Gate &gate, const Out &out,
@@ -110,56 +175,39 @@ __device__ void matmul_streamed(int i0, int j0, const A &a, const B &b, char *sh
     using Sums = TensorSums<Tile, PanelA::along_k, PanelB::along_k>;
     static_assert(Tile::k == PanelA::depth, "a line of a panel is 128 bytes");
     using Walk = typename WalkOf<Product, Tile, A>::Type;
-    constexpr int buffer = PanelA::bytes + PanelB::bytes;
     constexpr int ahead = Tile::stages - 1 - Sums::behind; // panels on their way
     static_assert(ahead > 0, "a panel must be on its way while another is multiplied");
 
     unsigned base = shared_address(shared);
     const Walk walk(i0);
+    const PanelRange range = PanelRange::of<Tile>(walk.panels);
     PanelA panel_a(a, i0, base, [](int i) { return Walk::line(i); });
     PanelB panel_b(b, j0, base + PanelA::bytes, [](int j) { return j; });
     TensorSide<Product, Tile, Side, std::conditional_t<Side::of_a, PanelA, PanelB>> line_sums(side, i0, j0);
+    StreamedPanels<Tile, PanelA, PanelB, Walk> panels{panel_a, panel_b, walk, range, shared};
     Sums sums;
-    auto copy = [&](int panel) {
-        if (panel < walk.panels)
-            fetch_panels<false>(panel_a, panel_b, walk.step(panel), panel % Tile::stages * buffer);
-        end_copies();
-    };
-    auto read = [&](int panel) {
-        if (panel < walk.panels)
-            fetch_panels<true>(panel_a, panel_b, walk.step(panel), 0);
-    };
-    auto lay = [&](int panel) {
-        if (panel < walk.panels) {
-            panel_a.lay(shared + panel % Tile::stages * buffer);
-            panel_b.lay(shared + panel % Tile::stages * buffer + PanelA::bytes);
-        }
-    };
 
     gate();
-    for (int panel = 0; panel < ahead; panel++) {
-        copy(panel);
-        read(panel);
-        lay(panel);
+    for (int panel = range.first; panel < range.first + ahead; panel++) {
+        panels.copy(panel);
+        panels.read(panel);
+        panels.lay(panel);
     }
-    read(ahead);
-    int panel = 0;
+    panels.read(range.first + ahead);
+    int panel = range.first;
 #pragma unroll 1
     do { // at least once, which the compiler must know: otherwise it lets every multiplication wait for the one before
-        int laid = panel % Tile::stages * buffer;
+        int laid = panels.place(panel);
         await_copies<ahead - 1>();
-        if constexpr (Tile::terms == 1) {
-            panel_a.round(shared + laid);
-            panel_b.round(shared + laid + PanelA::bytes);
-        }
+        panels.round(panel);
         show_to_tensor_cores();
         __syncthreads();
-        copy(panel + ahead); // over a panel that was multiplied before the barrier
+        panels.copy(panel + ahead); // over a panel that was multiplied before the barrier
         sums.multiply(base + laid, base + laid + PanelA::bytes);
         line_sums.add(shared + laid + (Side::of_a ? 0 : PanelA::bytes));
-        lay(panel + ahead); // what was read while the panel before was multiplied
-        read(panel + ahead + 1);
-    } while (++panel < walk.panels);
+        panels.lay(panel + ahead); // what was read while the panel before was multiplied
+        panels.read(panel + ahead + 1);
+    } while (++panel < range.end);
     sums.finish();
 
     write_streamed<Product, Tile, Walk>(i0, j0, shared, sums, line_sums, out);

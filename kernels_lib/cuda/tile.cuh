@@ -46,9 +46,11 @@ template <int m_, int n_, int k_, int tm_, int tn_, int first_warp_ = 0> struct 
 /* Of a product on tensor cores: 8 warps share the tile, and `stages` panels of k numbers are on their way or in use. k is 128
  * bytes of Element: Narrow, Integer, float, which is multiplied as tf32, or tf32x3, a float as two terms of tf32. Sums lie in shared memory with a pitch that lets the
  * eight rows of a fragment meet different banks. */
-template <int m_, int n_, int k_, int warps_m_, int warps_n_, int stages_, class Element_> struct TensorTile {
+template <int m_, int n_, int k_, int warps_m_, int warps_n_, int stages_, class Element_, int splits_ = 1>
+struct TensorTile {
     using Element = Element_;
     static constexpr int m = m_, n = n_, k = k_, warps_m = warps_m_, warps_n = warps_n_, stages = stages_;
+    static constexpr int splits = splits_; // of k, each the work of a block of a cluster
     static constexpr int pitch = tensor_pitch(n), terms = terms_of<Element>;
     static_assert(k * sizeof(Element) == 128, "a panel is 128 bytes deep");
 };
@@ -57,8 +59,13 @@ template <int m_, int n_, int k_, int warps_m_, int warps_n_, int stages_, class
 template <class Tile> using Stored = std::conditional_t<Tile::terms == 2, float, typename Tile::Element>;
 
 template <class Tile> constexpr bool is_tensor = false;
-template <int m, int n, int k, int warps_m, int warps_n, int stages, class Element>
-constexpr bool is_tensor<TensorTile<m, n, k, warps_m, warps_n, stages, Element>> = true;
+template <int m, int n, int k, int warps_m, int warps_n, int stages, class Element, int splits>
+constexpr bool is_tensor<TensorTile<m, n, k, warps_m, warps_n, stages, Element, splits>> = true;
+template <class Tile> __host__ __device__ constexpr int splits_of() {
+    if constexpr (is_tensor<Tile>)
+        return Tile::splits;
+    return 1;
+}
 
 /* Of a large product of matrices of 16-bit numbers, or of bytes: one of two groups of four warps multiplies it while the other writes out its
  * own, see tensor_turns.cuh. `stages` panels are on their way or in use. Where there are no instructions for that, it is worked on
@@ -122,7 +129,7 @@ template <class Product, class Tile> __host__ __device__ constexpr int product_t
     int down = divide_up(Product::M, Tile::m);
     if constexpr (has_squares<Tile>)
         down = divide_up(Tile::squares(Product::M), SQUARES);
-    return down * divide_up(Product::N, Tile::n);
+    return down * divide_up(Product::N, Tile::n) * splits_of<Tile>();
 }
 
 template <class Tile> __host__ __device__ constexpr int pipelined_panel() {
@@ -154,7 +161,8 @@ template <class Tile, int PARTS = 1> struct TensorParts {
     static constexpr int count = PARTS, n = Tile::n / PARTS, panel = tensor_panel(Tile::m, n),
                          room = (MOST_SHARED - tensor_second_terms(n, Tile::terms)) / panel;
     static constexpr int stages = room < Tile::stages ? room : Tile::stages;
-    using Part = TensorTile<Tile::m, n, Tile::k, Tile::warps_m, Tile::warps_n, stages, typename Tile::Element>;
+    using Part =
+        TensorTile<Tile::m, n, Tile::k, Tile::warps_m, Tile::warps_n, stages, typename Tile::Element, Tile::splits>;
     static constexpr bool covers = Tile::n % PARTS == 0 && n % (16 * Tile::warps_n) == 0;
     static constexpr bool fits = covers && stages > 1 && tensor_shared<Part>() <= MOST_SHARED;
 

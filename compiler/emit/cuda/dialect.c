@@ -55,7 +55,7 @@ static void declare_rows(Emitter *e, const Kernel *kernel, Writer *out) {
 
 /* The blocks of a persistent kernel work each by itself. */
 bool in_cluster(const Emitter *e, const Kernel *kernel) {
-    return kernel->cls == KERNEL_CALL && kernel->cluster > 1 && !program_is_persistent(e, program_of(e, kernel));
+    return kernel->cluster > 1 && !program_is_persistent(e, program_of(e, kernel));
 }
 
 static void declare_library(Emitter *e, const Kernel *kernel, Writer *out) {

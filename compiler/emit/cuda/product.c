@@ -2,6 +2,7 @@
  * said in epilogue.c. */
 #include "emit/cuda/product.h"
 
+#include "emit/cuda/launches.h"
 #include "emit/kernel/function.h"
 #include "emit/kernel/row.h"
 
@@ -46,7 +47,8 @@ static void write_cut(Emitter *e, const Kernel *kernel, Writer *out) {
         way = arena_printf(e->arena, "%s on tensor cores, no panels in shared memory (cuda/tensor_few.cuh)",
                            math_info[kernel->math].name);
     } else if (on_tensor_cores(kernel)) {
-        share = arena_printf(e->arena, "%d x %d a warp", tile->m / tile->warps_m, tile->n / tile->warps_n);
+        share = arena_printf(e->arena, "%d x %d a warp%s", tile->m / tile->warps_m, tile->n / tile->warps_n,
+                             in_cluster(e, kernel) ? arena_printf(e->arena, ", %d parts of k", tile->splits) : "");
         way = arena_printf(e->arena, "%s on tensor cores, panels copied ahead to shared memory (cuda/tensor.cuh)",
                            math_info[kernel->math].name);
     }
@@ -94,8 +96,9 @@ static const char *tile_type(Emitter *e, const Kernel *kernel, int warp) {
         return arena_printf(e->arena, "FewTile<%d, %d, %s>", tile->m, tile->n,
                             is_there_early(program_of(e, kernel), kernel, kernel->b.buffer) ? "true" : "false");
     if (on_tensor_cores(kernel))
-        return arena_printf(e->arena, "TensorTile<%d, %d, %d, %d, %d, %d, %s>", tile->m, tile->n, tile->k,
-                            tile->warps_m, tile->warps_n, tile->stages, math_info[kernel->math].element);
+        return arena_printf(e->arena, "TensorTile<%d, %d, %d, %d, %d, %d, %s%s>", tile->m, tile->n, tile->k,
+                            tile->warps_m, tile->warps_n, tile->stages, math_info[kernel->math].element,
+                            in_cluster(e, kernel) ? arena_printf(e->arena, ", %d", tile->splits) : "");
     if (tile->squares) {
         Shape windows = sizes_shape(e->sizes, kernel->a.view);
         return arena_printf(e->arena, "SquareTile<%s, %s>", shape_symbol(e->arena, &windows, 1),
