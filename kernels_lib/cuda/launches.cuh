@@ -123,6 +123,8 @@ struct Launch {
     int tiles, shared, wanted;
     bool beside, in_turns, early;
     int again, cluster;
+    const Alike *kernels; // `kinds` of them
+    int kinds;
 };
 
 template <class Common, class Phase> const void *kernel_of() {
@@ -143,7 +145,8 @@ static inline bool count_again(Launch *launches, int count) {
 
 template <class Common, class... Phases> const Launch *launches_in(Launches<Phases...>) {
     static Launch launches[] = {{kernel_of<Common, Phases>(), Phases::tiles, Phases::shared, Phases::wanted,
-                                 Phases::beside, Phases::in_turns, Phases::early, Phases::again, Phases::cluster}...};
+                                 Phases::beside, Phases::in_turns, Phases::early, Phases::again, Phases::cluster,
+                                 Phases::kernels, Phases::kinds}...};
     static const bool counted = count_again(launches, sizeof...(Phases));
     (void)counted;
     return launches;

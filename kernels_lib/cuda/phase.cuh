@@ -73,6 +73,11 @@ template <class... Kernels> constexpr int tiles_that_share() {
     return sharing;
 }
 
+/* So many kernels of as many tiles each, one after the other. */
+struct Alike {
+    int count, tiles;
+};
+
 /* A launch: the tiles of its kernels one after the other. A block of a persistent kernel goes on to those that use no shared memory while
  * some of its threads are still busy. */
 template <class... Kernels> struct Phase {
@@ -80,7 +85,8 @@ template <class... Kernels> struct Phase {
     static constexpr int tiles = (0 + ... + tiles_of<Kernels>), sharing = tiles_that_share<Kernels...>();
     static constexpr int shared = std::max({shared_bytes_of<typename Launched<Kernels>::Kernel>...});
     static constexpr int wanted = std::max({wanted_bytes_of<typename Launched<Kernels>::Kernel>...});
-    static constexpr int again = 0;
+    static constexpr int kinds = sizeof...(Kernels), again = 0;
+    static constexpr Alike kernels[kinds] = {{Launched<Kernels>::count, Launched<Kernels>::Kernel::tiles}...};
     static constexpr bool beside = false, in_turns = false, one_tile = false;
     static constexpr bool early = true; // it may begin while the launch before still runs
     static constexpr int resident = 0;  // blocks that a multiprocessor must have registers for; 0: as nvcc decides

@@ -314,25 +314,29 @@ def test_a_kernel_takes_all_parameters(emit):
     assert own == {"Own", "Tensors"}
 
 
-def parts_of(source):
-    """Kernels, each with its launch and the text of its tiles."""
-    text = re.search(r"static const Part parts\[\] = \{\n(.*?)\n\};", source, re.S)[1]
+def kernel_rows(source):
+    """(name, phase) of each row of kernel_table."""
+    text = re.search(r"static const MtcKernel kernel_table\[\] = \{\n(.*?)\n\};", source, re.S)[1]
     plain = subprocess.run(["cpp", "-P"], input=text, capture_output=True, text=True, check=True).stdout
-    for row in re.findall(r"\{([^{}]*)\}", plain):
-        kernel, launch, tiles, *even = row.split(",")
-        count, step = map(int, even or (1, 1))
-        yield from ((eval(kernel) + n * step, eval(launch), tiles) for n in range(count))
+    return [(name, eval(phase)) for name, phase in re.findall(r'\{"(\w+)", -?\d+, ([-+*\d ]+), ', re.sub(r'"\s+"', "", plain))]
 
 
 @pytest.mark.parametrize("model", ["gpt2", "resnet18"])
-def test_kernels_of_a_launch_that_are_evenly_apart_are_one_part(mtc, model):
-    """Each kernel of a step is of one launch, and launches follow on each other."""
+def test_kernels_are_counted_as_launches_have_them(mtc, model):
+    """cuda/repeated.cuh finds one by its number in kernel_table."""
     source = mtc("--emit=cu", "--schedule", "graph", f"models/{model}.mt").stdout
-    parts = list(parts_of(source))
-    launches = [launch for _, launch, _ in parts]
-    assert sorted(kernel for kernel, _, _ in parts) == list(range(int(re.search(r"\.kernels = (\d+)", source)[1])))
-    assert launches == sorted(launches) and set(launches) == set(range(launches[-1] + 1))
-    assert re.search(r"tiles, [2-9]\d*, \d+\}", source)
+    rows, counted = kernel_rows(source), []
+    for kernel, again in launches(re.sub(r"^using (?!Train\b)\w+ =\s+Step<.*?;$", "", source, flags=re.M | re.S)):
+        name, first, step, count = kernel, 0, 1, 1
+        if at := arguments_of("At", kernel):
+            name, first, step, count = at[0], *map(int, [*at[1:], 1][:3])
+        elif each := arguments_of("AtEach", kernel):
+            name, first, step, count = each[0], int(each[2 + again]), 0, int(each[1])
+        counted += [(name, first + step * again + n) for n in range(count)]
+    assert len(counted) == len(rows) == int(re.search(r"\.kernels = (\d+)", source)[1])
+    firsts = [(function, name) for (function, place), (name, _) in zip(counted, rows) if place == 0]
+    assert len(firsts) > 40 and all(re.fullmatch(rf"{name}(_\d+|_kernel)?", function) for function, name in firsts)
+    assert [phase for _, phase in rows] == sorted(phase for _, phase in rows)
 
 
 def test_the_number_of_functions_is_that_of_the_kinds_of_layers(emit):

@@ -390,19 +390,6 @@ using Train = Step<Tensors, BATCH, REPORTS, Phase<tokens_reshape>, Phase<qkv>, P
 
 static Replayed<Train> schedule;
 
-// row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
-static const Part parts[] = {
-    {0, 0, tokens_reshape::tiles},  // train_1
-    {1, 1, qkv::tiles},             // train_2
-    {2, 2, mixed::tiles},           // train_3
-    {3, 3, logits::tiles},          // train_4
-    {4, 4, d_qkv_dots::tiles},      // train_5
-    {5, 4, d_logits_weight::tiles}, // train_5
-    {6, 4, report_loss::tiles},     // train_5
-    {7, 5, d_qkv::tiles},           // train_6
-    {8, 6, d_qkv_weight::tiles},    // train_7
-    {9, 6, update_qkv_bias::tiles}, // train_7
-};
 static Repeated<Train> repeated;
 
 static const char *train(const MtcRun *run, int64_t steps) {
@@ -419,7 +406,7 @@ static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t
 }
 
 static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
-    return repeated.run(run, parts, kernel, times);
+    return repeated.run(run, kernel, times);
 }
 
 static const char *prepare(const MtcRun *) {

@@ -266,16 +266,6 @@ using Train =
 constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train, Form::solo> schedule;
 
-// row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
-static const Part parts[] = {
-    {0, 0, a::tiles},           // train_1
-    {1, 1, a_times_a::tiles},   // train_2
-    {2, 2, s::tiles},           // train_3
-    {3, 3, s_times_a::tiles},   // train_4
-    {4, 4, y_to_d_y::tiles},    // train_5
-    {5, 5, d_y_weight::tiles},  // train_6
-    {6, 5, report_loss::tiles}, // train_6
-};
 static Repeated<Train> repeated;
 
 static const char *train(const MtcRun *run, int64_t steps) {
@@ -292,7 +282,7 @@ static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t
 }
 
 static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
-    return repeated.run(run, parts, kernel, times);
+    return repeated.run(run, kernel, times);
 }
 
 static const char *prepare(const MtcRun *) {

@@ -399,21 +399,6 @@ using Train = Step<Tensors, BATCH, REPORTS, Phase<x>, Beside<tokens>, Phase<scor
 
 static Replayed<Train> schedule;
 
-// row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
-static const Part parts[] = {
-    {0, 0, x::tiles},                  // train_1
-    {1, 1, tokens::tiles},             // train_1_beside_1
-    {2, 2, scores::tiles},             // train_2
-    {3, 3, d_scores::tiles},           // train_3
-    {4, 4, d_x::tiles},                // train_4
-    {5, 4, to_d_table::tiles},         // train_4
-    {6, 4, loss_part::tiles},          // train_4
-    {7, 5, update_x::tiles},           // train_5
-    {8, 5, to_d_table_2::tiles},       // train_5
-    {9, 5, gather_grad_kernel::tiles}, // train_5
-    {10, 5, report_loss::tiles},       // train_5
-    {11, 6, update_table::tiles},      // train_6
-};
 static Repeated<Train> repeated;
 
 static Tokens token_graphs; // the launches that decode one
@@ -432,7 +417,7 @@ static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t
 }
 
 static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
-    return repeated.run(run, parts, kernel, times);
+    return repeated.run(run, kernel, times);
 }
 
 static const char *prepare(const MtcRun *) {

@@ -186,13 +186,6 @@ using Train = Step<Tensors, BATCH, REPORTS, train_1, train_2>;
 constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train, Form::solo> schedule;
 
-// row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
-static const Part parts[] = {
-    {0, 0, y_to_d_y::tiles},    // train_1
-    {1, 0, to_y::tiles},        // train_1
-    {2, 1, d_y_weight::tiles},  // train_2
-    {3, 1, report_loss::tiles}, // train_2
-};
 static Repeated<Train> repeated;
 
 static const char *train(const MtcRun *run, int64_t steps) {
@@ -209,7 +202,7 @@ static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t
 }
 
 static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
-    return repeated.run(run, parts, kernel, times);
+    return repeated.run(run, kernel, times);
 }
 
 static const char *prepare(const MtcRun *) {

@@ -214,13 +214,6 @@ using Train = Step<Tensors, BATCH, REPORTS, Phase<h_to_d_h_pre>, train_2>;
 constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train, Form::solo> schedule;
 
-// row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
-static const Part parts[] = {
-    {0, 0, h_to_d_h_pre::tiles}, // train_1
-    {1, 1, d_z_weight::tiles},   // train_2
-    {2, 1, d_h_weight::tiles},   // train_2
-    {3, 1, report_loss::tiles},  // train_2
-};
 static Repeated<Train> repeated;
 
 static const char *train(const MtcRun *run, int64_t steps) {
@@ -237,7 +230,7 @@ static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t
 }
 
 static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
-    return repeated.run(run, parts, kernel, times);
+    return repeated.run(run, kernel, times);
 }
 
 static const char *prepare(const MtcRun *) {

@@ -402,17 +402,6 @@ using Train =
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
-// row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
-static const Part parts[] = {
-    {0, 0, to_h::tiles},         // train_1
-    {1, 0, to_h_2::tiles},       // train_1
-    {2, 1, h::tiles},            // train_2
-    {3, 2, y_to_d_h::tiles},     // train_3
-    {4, 3, d_h_1_weight::tiles}, // train_4
-    {5, 3, d_y_weight::tiles},   // train_4
-    {6, 3, report_loss::tiles},  // train_4
-    {7, 4, d_h_0_weight::tiles}, // train_5
-};
 static Repeated<Train> repeated;
 
 static Recorded shard_launches, update_launches;
@@ -434,7 +423,7 @@ static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t
 }
 
 static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
-    return repeated.run(run, parts, kernel, times);
+    return repeated.run(run, kernel, times);
 }
 
 static const char *prepare(const MtcRun *) {

@@ -560,24 +560,6 @@ using Train = Step<Tensors, BATCH, REPORTS, Phase<x_bf16_reshape>, Beside<seen_w
 
 static Replayed<Train> schedule;
 
-// row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, rows between
-static const Part parts[] = {
-    {0, 0, x_bf16_reshape::tiles},        // train_1
-    {1, 1, seen_weight_bf16::tiles},      // train_1_beside_1
-    {2, 2, seen::tiles},                  // train_2
-    {3, 3, pool::tiles},                  // train_3
-    {4, 4, z::tiles},                     // train_4
-    {7, 5, d_seen_to_d_seen_pre::tiles},  // train_5
-    {5, 6, d_scale_partial::tiles},       // train_5_beside_1
-    {6, 6, loss_part::tiles},             // train_5_beside_1
-    {9, 7, d_seen_bias_partial::tiles},   // train_6
-    {10, 8, d_seen_weight_slices::tiles}, // train_6_beside_1
-    {8, 9, d_scale::tiles},               // train_6_beside_2
-    {11, 9, report_loss::tiles},          // train_6_beside_2
-    {12, 10, update_seen_bias::tiles},    // train_7
-    {13, 10, update_seen_weight::tiles},  // train_7
-    {14, 10, update_scale::tiles},        // train_7
-};
 static Repeated<Train> repeated;
 
 static const char *train(const MtcRun *run, int64_t steps) {
@@ -594,7 +576,7 @@ static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t
 }
 
 static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
-    return repeated.run(run, parts, kernel, times);
+    return repeated.run(run, kernel, times);
 }
 
 static const char *prepare(const MtcRun *) {
@@ -772,12 +754,12 @@ static const MtcKernel kernel_table[] = {
     {"seen", 0, 1, MTC_MATH_BF16, 2147483648, 67117312},
     {"pool", 2, 2, MTC_MATH_FP32, 71303168, 54525952},
     {"z", 3, 3, MTC_MATH_FP32, 8912896, 34341120},
+    {"d_seen_to_d_seen_pre", 2, 4, MTC_MATH_FP32, 301989888, 71565312},
     {"d_scale_partial", 3, 4, MTC_MATH_FP32, 4194304, 16842752},
     {"loss_part", 4, 4, MTC_MATH_FP32, 67584, 266240},
-    {"d_seen_to_d_seen_pre", 2, 4, MTC_MATH_FP32, 301989888, 71565312},
-    {"d_scale", 3, 5, MTC_MATH_FP32, 16384, 65792},
     {"d_seen_bias_partial", 0, 5, MTC_MATH_FP32, 16777216, 33816576},
     {"d_seen_weight_slices", 0, 5, MTC_MATH_BF16, 2147483648, 69206016},
+    {"d_scale", 3, 5, MTC_MATH_FP32, 16384, 65792},
     {"report_loss", 4, 5, MTC_MATH_FP32, 1024, 4100},
     {"update_seen_bias", 0, 6, MTC_MATH_FP32, 65664, 262656},
     {"update_seen_weight", 0, 6, MTC_MATH_FP32, 532480, 2129920},

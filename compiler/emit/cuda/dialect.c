@@ -236,7 +236,7 @@ static void step_section(Emitter *e, Writer *out) {
     const bool shards = e->module->shards;
     if (!shards)
         write_schedule(e->programs[PROGRAM_TRAIN], out);
-    write_parts(e, out);
+    write_line(out, "static Repeated<Train> repeated;\n");
     if (e->module->decode)
         write_line(out, "static Tokens token_graphs; // the launches that decode one\n");
     write_buckets(e, out);
@@ -259,7 +259,7 @@ static void step_section(Emitter *e, Writer *out) {
                "}\n"
                "\n"
                "static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {\n"
-               "    return repeated.run(run, parts, kernel, times);\n"
+               "    return repeated.run(run, kernel, times);\n"
                "}\n"
                "\n"
                "static const char *prepare(const MtcRun *) {\n"
@@ -522,6 +522,7 @@ const Dialect dialect_cuda = {
     .long_sum = write_long_sum,
     .tensors = tensors,
     .phases = write_launches,
+    .kernels = kernels_in_launches,
     .step = step_section,
     .evaluation = evaluation,
     .measuring = measuring,

@@ -402,7 +402,7 @@ int launches_that_last(const Emitter *e, const Program *program) {
     return count;
 }
 
-/* ---- kernels alone ---- */
+/* ---- kernels, one by one ---- */
 
 /* The kernel at a place of a group of the launch. */
 static const Kernel *kernel_at(const Emitter *e, const Launch *launch, const Function *written, int place) {
@@ -414,63 +414,13 @@ static const Kernel *kernel_at(const Emitter *e, const Launch *launch, const Fun
     ICE("%s has no place %d of %s", launch->name, place, written->name);
 }
 
-/* Where kernel_table has the kernel. */
-static int kernel_row(const Program *program, const Kernel *kernel) {
-    for (int p = 0, row = 0; p < program->phases.count; p++)
-        for (int k = 0; k < program->phases.at[p].kernels.count; k++, row++)
-            if (program->phases.at[p].kernels.at[k] == kernel)
-                return row;
-    ICE("no phase has kernel %s", kernel->name);
-}
-
-static int row_of_group(const Emitter *e, const Launch *launch, const Group *group, int n) {
-    return kernel_row(launch->program, kernel_at(e, launch, group->function, group->first + n));
-}
-
-/* How many kernels of the group from its `n`th on are as many rows behind each other as the first two. */
-static int even_rows(const Emitter *e, const Launch *launch, const Group *group, int n) {
-    const int first = row_of_group(e, launch, group, n);
-    int count = 1, step = 0;
-    for (; n + count < group->count; count++) {
-        const int behind = row_of_group(e, launch, group, n + count) - first;
-        step = count == 1 ? behind : step;
-        if (step <= 0 || behind != count * step)
-            break;
+void kernels_in_launches(Emitter *e, const Program *program, KernelsInOrder *kernels) {
+    for (int k = 0; k < e->launches.count; k++) {
+        const Launch *launch = &e->launches.at[k];
+        for (int g = 0; launch->program == program && g < launch->groups.count; g++)
+            for (int n = 0; n < launch->groups.at[g].count; n++) {
+                const Group *group = &launch->groups.at[g];
+                VEC_PUSH(e->arena, kernels, kernel_at(e, launch, group->function, group->first + n));
+            }
     }
-    return count;
-}
-
-static void add_part(Emitter *e, int launch_row, const Group *group, int n, int count, RowTable *parts) {
-    const Launch *launch = &e->launches.at[launch_row];
-    const int first = row_of_group(e, launch, group, n);
-    table_row(parts, launch->name);
-    table_number(parts, NULL, first);
-    table_number(parts, NULL, launch_row);
-    table_text(parts, NULL, own_constant(e, group->function, "tiles"));
-    if (count > 1) {
-        table_number(parts, NULL, count);
-        table_number(parts, NULL, row_of_group(e, launch, group, n + 1) - first);
-    }
-}
-
-/* The parts of a launch in the order of its tiles. */
-static void add_parts(Emitter *e, int row, RowTable *parts) {
-    const Launch *launch = &e->launches.at[row];
-    for (int g = 0; g < launch->groups.count; g++) {
-        const Group *group = &launch->groups.at[g];
-        for (int n = 0, count; n < group->count; n += count) {
-            count = even_rows(e, launch, group, n);
-            add_part(e, row, group, n, count, parts);
-        }
-    }
-}
-
-void write_parts(Emitter *e, Writer *out) {
-    RowTable parts = {.arena = e->arena};
-    for (int k = 0; k < e->launches.count && e->launches.at[k].program == e->programs[PROGRAM_TRAIN]; k++)
-        add_parts(e, k, &parts); /* those of the training step come first */
-    write_line(out, "// row of kernel_table, launch, tiles there, those of a launch one after the other; such kernels, "
-                    "rows between");
-    write_table(&parts, "static const Part parts[]", out);
-    write_line(out, "static Repeated<Train> repeated;\n");
 }

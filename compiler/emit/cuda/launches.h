@@ -11,8 +11,8 @@ void write_launches(Emitter *e, const Program *program, Writer *out);
 bool launches_say_rows(Emitter *e);
 /* How many the program's first ones are that make what lasts from run to run. */
 int launches_that_last(const Emitter *e, const Program *program);
-/* Which launch each kernel of the training step is in, and where. */
-void write_parts(Emitter *e, Writer *out);
+/* A program's kernels in the order of its launches' tiles, as cuda/repeated.cuh counts them. */
+void kernels_in_launches(Emitter *e, const Program *program, KernelsInOrder *kernels);
 
 /* dialect.c: the tiles of a function of the library are worked on by clusters. */
 bool in_cluster(const Emitter *e, const Kernel *kernel);

@@ -63,6 +63,8 @@ typedef struct Function {
     NameList arguments;  /* what each function says that they are */
 } Function;
 
+typedef VEC(const Kernel *) KernelsInOrder;
+
 /* What a kernel folds into: equations and code say the same. */
 typedef struct FoldName {
     const Node *node;
@@ -110,6 +112,8 @@ struct Dialect {
     void (*tensors)(Emitter *e, Writer *out);
     /* The kernels of a program by phases. */
     void (*phases)(Emitter *e, const Program *program, Writer *out);
+    /* The kernels of a program in the order in which run_kernel counts them; NULL: that of the phases. */
+    void (*kernels)(Emitter *e, const Program *program, KernelsInOrder *kernels);
     /* train, train_until, shuffle where it schedules, prepare, release; evaluate; measure; decode; decode_texts; prefill. */
     void (*step)(Emitter *e, Writer *out);
     void (*evaluation)(Emitter *e, Writer *out);

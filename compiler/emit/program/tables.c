@@ -266,12 +266,22 @@ static void add_kernel_row(Emitter *e, const Kernel *kernel, RowTable *table) {
     add_sum(e, kernel->bytes, table);
 }
 
+static KernelsInOrder kernels_in_order(Emitter *e, const Program *program) {
+    KernelsInOrder all = {0};
+    if (e->dialect->kernels)
+        e->dialect->kernels(e, program, &all);
+    for (int p = 0; p < program->phases.count && !e->dialect->kernels; p++)
+        for (int k = 0; k < program->phases.at[p].kernels.count; k++)
+            VEC_PUSH(e->arena, &all, program->phases.at[p].kernels.at[k]);
+    return all;
+}
+
 static void write_kernel_table(Emitter *e, Writer *out) {
     const Program *train = e->programs[PROGRAM_TRAIN];
+    const KernelsInOrder kernels = kernels_in_order(e, train);
     RowTable table = {.arena = e->arena};
-    for (int p = 0; p < train->phases.count; p++)
-        for (int k = 0; k < train->phases.at[p].kernels.count; k++)
-            add_kernel_row(e, train->phases.at[p].kernels.at[k], &table);
+    for (int k = 0; k < kernels.count; k++)
+        add_kernel_row(e, kernels.at[k], &table);
     write_line(out, "// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every "
                     "buffer is touched once");
     write_table(&table, "static const MtcKernel kernel_table[]", out);

@@ -18,7 +18,7 @@ static const char reserved[] =
     "schedule prepare release evaluate left right out convert gate Gate read ahead Ahead row_out read_row "
     "RowAhead read_column column_out ColumnAhead row_sums column_sums leads BLOCKS rows columns ROWS COLUMNS "
     "Train Eval Tensors Batch Matrix Team complex I NULL NAN INFINITY EOF BUFSIZ RAND_MAX BATCH REPORTS TRAIN "
-    "EVAL repeated parts Part Repeated run_kernel measure Measure MEASURE capture arena arena_bytes "
+    "EVAL repeated Repeated run_kernel measure Measure MEASURE capture arena arena_bytes "
     "shuffle Form tensor_table field_table origin_table split_table knob_table fixed_table report_table "
     "rises_table set_input_table set_metric_table confusion_matrix kernel_table statement_table train_until "
     "train_phases eval_phases measure_phases decode_phases train_kernel eval_kernel measure_kernel decode_kernel "
