@@ -33,6 +33,8 @@ from gpus_here import visible_gpus  # noqa: E402
 from once import folder_of_all_workers, made_once  # noqa: E402
 from tally import Tally  # noqa: E402
 
+KERNEL_FLAGS = ["-std=c++17", "-O3", "-prec-div=false", "-prec-sqrt=false", "-fmad=false"]  # as mtc has them (compiler/emit/build/nvcc.c)
+CUDA_INCLUDES = [f"-I{ROOT / folder}" for folder in ("kernels_lib", "runtime")]
 FULL_CC = os.environ.get("FULL_CC") or os.environ.get("CC", "cc")  # the first: where a test runs tests
 ANY_BYTES = {"encoding": "utf-8", "errors": "surrogateescape"}
 
@@ -269,7 +271,7 @@ def identity(model):
 @pytest.fixture(scope="session")
 def cuda_takes(mtc, tmp_path_factory):
     """cuda_takes(text, *flags): nvcc's front end takes the CUDA C++ of a model. A test that asks for this is marked nvcc."""
-    front_end = front_end_of_cuda([f"-I{ROOT / folder}" for folder in ("kernels_lib", "runtime")])
+    front_end = front_end_of_cuda(CUDA_INCLUDES)
     folder = tmp_path_factory.mktemp("front_end")
 
     def check(text, *flags):
@@ -279,8 +281,24 @@ def cuda_takes(mtc, tmp_path_factory):
         (folder / "m.cu").write_text(emitted.stdout)
         done = subprocess.run(["sh", "-c", front_end], cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[:2000]
+        return folder / "m.cu"
 
     return check
+
+
+@pytest.fixture(scope="session")
+def cuda_compiles(cuda_takes):
+    """cuda_compiles(text, architectures, *flags): behind the front end, nvcc makes machine code of the kernels, with the flags that mtc gives it. What
+    programs have beside that is the same for all, and half of the time for a small one."""
+
+    def compile_kernels(text, architectures, *flags):
+        source = cuda_takes(text, "--arch", architectures, *flags)
+        codes = [f"-gencode=arch=compute_{name[3:]},code={name}" for name in architectures.split(",")]
+        done = subprocess.run(["nvcc", *KERNEL_FLAGS, *codes, "-fatbin", *CUDA_INCLUDES, source, "-o", source.with_suffix(".fatbin")],
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[:2000]
+
+    return compile_kernels
 
 
 def flags_of(model):

@@ -118,11 +118,9 @@ def test_sequences_of_one_step(precision, mtc, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.nvcc
 @pytest.mark.parametrize("precision", ["tf32", "tf32x3"])
-def test_tf32_compiles(precision, mtc, tmp_path):
-    done = mtc("--precision", precision, "--arch", "sm_80,sm_90a", "models/xor.mt", "-o", tmp_path / "xor")
-    assert done.returncode == 0, done.stderr
+def test_tf32_compiles(precision, cuda_compiles):
+    cuda_compiles((ROOT / "models/xor.mt").read_text(), "sm_80,sm_90a", "--precision", precision)
 
 
 POOLED = """data {

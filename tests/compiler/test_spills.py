@@ -4,7 +4,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import ROOT
+from conftest import CUDA_INCLUDES, KERNEL_FLAGS
 
 # Squares of outputs of images of odd size (cuda/winograd.cuh), with residuals, forward and back.
 BLOCK = """data {
@@ -51,9 +51,9 @@ def spills(mtc, folder, model, precision):
     """(bytes of a thread, kernel) of those that spill, in code for sm_90a; and how many kernels there are."""
     (folder / "m.mt").write_text(model)
     (folder / "m.cu").write_text(mtc("--emit=cu", "--arch", "sm_90a", "--precision", precision, folder / "m.mt").stdout)
-    flags = ["-std=c++17", "-O3", "-prec-div=false", "-prec-sqrt=false", "-fmad=false", "-gencode=arch=compute_90a,code=sm_90a"]
-    done = subprocess.run(["nvcc", *flags, "-cubin", "-Xptxas", "-v", f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib", folder / "m.cu",
-                           "-o", folder / "m.cubin"], check=True, capture_output=True, text=True)
+    code = ["-gencode=arch=compute_90a,code=sm_90a", "-cubin", "-Xptxas", "-v"]
+    done = subprocess.run(["nvcc", *KERNEL_FLAGS, *code, *CUDA_INCLUDES, folder / "m.cu", "-o", folder / "m.cubin"],
+                          check=True, capture_output=True, text=True)
     found = re.findall(r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores", done.stderr, re.S)
     return [(int(size), name) for name, size in found if int(size)], len(found)
 

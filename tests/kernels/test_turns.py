@@ -70,10 +70,9 @@ def test_integers_take_turns(mtc, tmp_path):
     assert source.count("= TurnTile<128, 128, 128, 6, Integer>;") == 2
 
 
-@pytest.mark.nvcc
-def test_it_compiles_with_and_without_turns(compile_model):
-    compile_model(MODEL, "--arch", "sm_80,sm_90a", target="cuda")
-    compile_model(MODEL, "--arch", "sm_80,sm_90a", "--precision", "int8", target="cuda")
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_it_compiles_with_and_without_turns(precision, cuda_compiles):
+    cuda_compiles(MODEL, "sm_80,sm_90a", "--precision", precision)
 
 
 @pytest.mark.gpu

@@ -172,9 +172,8 @@ def test_long_columns_of_bf16_are_read_by_16_bytes(mtc, tmp_path):
     assert "Column<4," in floats and "Column<8," not in floats and "Reading<" not in floats
 
 
-@pytest.mark.nvcc
-def test_long_columns_compile(compile_model):
-    compile_model(COLUMNS, "--arch", "sm_80,sm_90a", "--schedule", "graph", target="cuda")
+def test_long_columns_compile(cuda_compiles):
+    cuda_compiles(COLUMNS, "sm_80,sm_90a", "--schedule", "graph")
 
 
 @pytest.mark.gpu

@@ -174,12 +174,9 @@ def test_gpus_with_them(arch, emit):
     assert re.search(r"tile \d+x\d+x128, fp8, \dx\d warps", emit("schedule", text(), "--arch", arch)[0])
 
 
-@pytest.mark.nvcc
 @pytest.mark.parametrize("arch", ["sm_89", "sm_90", "sm_90a"])
-def test_it_compiles(arch, mtc, tmp_path):
-    (tmp_path / "m.mt").write_text(text())
-    done = mtc("--arch", arch, tmp_path / "m.mt", "-o", tmp_path / "m")
-    assert done.returncode == 0, done.stderr
+def test_it_compiles(arch, cuda_compiles):
+    cuda_compiles(text(), arch)
 
 
 @pytest.mark.gpu
