@@ -157,6 +157,7 @@ def layers_are_compiled_once(tmp_path_factory):
     """A program's device layer, by tests/support/leveled_cc: it is no text of mtc's, and a sixth of what a small program takes to be compiled."""
     folder = folder_of_all_workers(tmp_path_factory) / "layers"
     folder.mkdir(exist_ok=True)
+    made_once(folder / "ends", lambda path: path.write_text("{ local: _edata; _end; __bss_start; };\n"))
     os.environ["DEVICE_LAYERS"] = str(folder)
 
 
