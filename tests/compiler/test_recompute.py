@@ -210,7 +210,6 @@ def test_the_program_says_so(mtc, tmp_path):
     assert "compiled by mtc --no-recompute from" in kept and "backward pass" not in kept
 
 
-@pytest.mark.quick
 def test_gradients_are_checked(mtc, tmp_path):
     """Those that are made of values computed again."""
     path = tmp_path / "m.mt"

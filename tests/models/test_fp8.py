@@ -100,6 +100,7 @@ TIED = f"""t = weight([{WIDE}, {WIDE}], normal(0, 0.05), name = "t.weight")
   b = tanh(matmul(c, transpose(t)))"""
 
 
+@pytest.mark.full
 def test_a_weight_in_both_orientations(losses, emit):
     """Each has rows, and scales, of its own: an autoencoder of tied weights."""
     model = {precision: text(precision).replace(f"b = {LINEAR}", TIED) for precision in ("fp8", "bf16")}

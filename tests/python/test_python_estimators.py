@@ -359,6 +359,7 @@ def test_check_estimator(kind):
 
 
 @needs_scikit
+@pytest.mark.vectors  # trains for seconds
 def test_cross_validation_and_search(digits):
     from sklearn.model_selection import GridSearchCV, cross_val_score
     from sklearn.pipeline import make_pipeline

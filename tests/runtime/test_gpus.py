@@ -127,7 +127,8 @@ def test_nccl_adds_up_to_the_same_bytes(apart, stub, folder):  # noqa: F811
 
 def test_sums_that_the_room_cannot_hold_go_in_turns(mtc, tmp_path_factory, stub, folder):  # noqa: F811
     """Of two ranks each gives the other half of the sums, through room of 64 MiB."""
-    program = Program(build_apart(mtc, tmp_path_factory.mktemp("turns"), "turns", model=IN_TURNS))
+    program = Program(build_apart(mtc, tmp_path_factory.mktemp("turns"), "turns", "-O3", "-march=native", "-fopenmp-simd", "-ffp-contract=off",
+                                  model=IN_TURNS))
     for count in 1, 2:
         job = started(program, folder, "--gpus", count, "--sums", "nccl", "--limit-steps", 2, "--save", f"w{count}", **stub, STUB=str(folder))
         _, told = job.communicate(timeout=120)
