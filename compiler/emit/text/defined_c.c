@@ -35,7 +35,7 @@ static const char builtin_words[] =
 /* Of kernels_lib, and parameters. */
 static const char library_words[] =
     "AddPairs Axis Block Element FloatMode Held Integer MatmulLeft MatmulPairs MatmulPiece MatmulPixels MatmulTaps "
-    "MatmulVector MatrixKind Narrow Run batch_of_examples "
+    "MatmulVector MatrixKind Narrow Part Run batch_of_examples "
     "batch_of_step "
     "bfloat16 e4m3 "
     "bits_of_float "
