@@ -51,7 +51,7 @@ typedef struct MtcTensor {
     MtcInit init;
     double a, b;   /* of the initialiser */
     int statement; /* row of MtcModel.statement: where it comes from; -1: nowhere */
-    int phase;     /* value: the training phase that writes it; else -1 */
+    int phase;     /* value: the training phase that writes it */
     int file_axis
         [8];     /* its axis k in files, as users and PyTorch have it, is axis file_axis[k] here; all 0: the same */
     bool parted; /* of several processes, each has its part: states at the arena's end, as MtcModel has it */

@@ -156,7 +156,7 @@ static void add_tensor(MtcText *all, const MtcModel *model, const MtcTensor *ten
     add_counts(&one, "strides", tensor->rank, stride);
     mtc_add_count(&one, "offset", (int64_t)tensor->offset);
     add_place(&one, tensor->statement < 0 ? NULL : &model->statement[tensor->statement]);
-    mtc_add_count(&one, "phase", tensor->phase);
+    mtc_add_count(&one, "phase", tensor->role == MTC_VALUE ? tensor->phase : -1);
     add_part(all, ",{", &one, "}");
 }
 

@@ -50,7 +50,7 @@ static void print_tensors(const MtcModel *model) {
         const MtcTensor *tensor = &model->tensor[i];
         printf("  %-28s %-7s %-5s %-20s at %zu", tensor->name, role[tensor->role], mtc_type_name(tensor->type),
                mtc_tensor_shape(tensor), tensor->offset);
-        if (tensor->phase >= 0)
+        if (tensor->role == MTC_VALUE)
             printf(", phase %d", tensor->phase + 1);
         printf("\n");
     }

@@ -228,7 +228,6 @@ struct logits {
 // gradient of mixed = attention(q, k, v, heads = 2, causal = true)                                 attend.mt:13
 struct d_qkv_dots {
     static constexpr int tiles = divide_up(BATCH * TOKENS_ROWS * 2, Warp::rows);
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
         Warp team(shared);
         int i = tile * Warp::rows + team.row;
@@ -295,7 +294,6 @@ struct report_loss {
         }
     };
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Own &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -358,7 +356,6 @@ struct d_qkv_weight {
 // optimizer = sgd(0.1)                                                                             attend.mt:19
 struct update_qkv_bias {
     static constexpr int tiles = divide_up(QKV_COLUMNS, Warp::rows);
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
         Warp team(shared);
         int i = tile * Warp::rows + team.row;
@@ -509,7 +506,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 14, "logits = linear(flatten(mixed), 3)"},
     {NULL, 18, "loss = cross_entropy(logits, label)"},
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -519,13 +516,13 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "qkv.weight", .rank = 2, .dim = {24, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+     .b = 0.40824829046386296, .statement = 0},
     {.name = "qkv.bias", .rank = 1, .dim = {24}, .offset = 768, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+     .b = 0.40824829046386296, .statement = 0},
     {.name = "logits.weight", .rank = 2, .dim = {3, 56}, .offset = 1024, .init = MTC_UNIFORM, .a = -0.1336306209562122,
-     .b = 0.1336306209562122, .statement = 2, .phase = -1},
+     .b = 0.1336306209562122, .statement = 2},
     {.name = "logits.bias", .rank = 1, .dim = {3}, .offset = 1792, .init = MTC_UNIFORM, .a = -0.1336306209562122,
-     .b = 0.1336306209562122, .statement = 2, .phase = -1},
+     .b = 0.1336306209562122, .statement = 2},
     VALUE("tokens.reshape", MTC_F32, 8704, 0, 0, 2, {28, 6}),
     VALUE("qkv", MTC_F32, 2048, 0, 1, 3, {4, 7, 24}),
     VALUE("mixed", MTC_F32, 4864, 1, 2, 3, {4, 7, 8}),

@@ -104,7 +104,6 @@ struct a_times_a {
 // s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))                                       attention.mt:10
 struct s {
     static constexpr int tiles = divide_up(BATCH * A_ROWS, Warp::rows);
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
         Warp team(shared);
         int i = tile * Warp::rows + team.row;
@@ -237,7 +236,6 @@ struct d_y_weight {
 // loss = cross_entropy(y, label)                                                                attention.mt:15
 struct report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -332,7 +330,6 @@ struct eval_a_times_a {
 // s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))                                       attention.mt:10
 struct eval_s {
     static constexpr int tiles = divide_up(BATCH * A_ROWS, Warp::rows);
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
         Warp team(shared);
         int i = tile * Warp::rows + team.row;
@@ -434,7 +431,6 @@ struct eval_y_to_prediction {
 // loss = cross_entropy(y, label)                                                                attention.mt:15
 struct eval_report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -469,7 +465,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 11, "y = linear(flatten(matmul(s, a)), 3)"},
     {NULL, 15, "loss = cross_entropy(y, label)"},
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -479,9 +475,9 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "y.weight", .rank = 2, .dim = {3, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 2, .phase = -1},
+     .b = 0.40824829046386296, .statement = 2},
     {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 256, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 2, .phase = -1},
+     .b = 0.40824829046386296, .statement = 2},
     VALUE("a", MTC_F32, 512, 0, 0, 3, {4, 3, 2}),
     VALUE("a_times_a_mul", MTC_F32, 768, 1, 1, 3, {4, 3, 3}),
     VALUE("s", MTC_F32, 768, 1, 2, 3, {4, 3, 3}),

@@ -212,7 +212,6 @@ struct d_h_weight {
 // loss = huber(output, y, delta = 2)                                                               curved.mt:14
 struct report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -328,7 +327,6 @@ struct eval_h_to_loss_part {
 // loss = huber(output, y, delta = 2)                                                               curved.mt:14
 struct eval_report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -361,7 +359,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 10, "output = elu(linear(h, 2), 0.5)"},    // 1: output.weight
     {NULL, 14, "loss = huber(output, y, delta = 2)"}, // 2: eval_loss_part
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -371,13 +369,13 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "h.weight", .rank = 2, .dim = {3, 4}, .offset = 0, .init = MTC_UNIFORM, .a = -0.49999999999999994,
-     .b = 0.49999999999999994, .statement = 0, .phase = -1},
+     .b = 0.49999999999999994, .statement = 0},
     {.name = "h.bias", .rank = 1, .dim = {3}, .offset = 256, .init = MTC_UNIFORM, .a = -0.49999999999999994,
-     .b = 0.49999999999999994, .statement = 0, .phase = -1},
+     .b = 0.49999999999999994, .statement = 0},
     {.name = "output.weight", .rank = 2, .dim = {2, 3}, .offset = 512, .init = MTC_UNIFORM, .a = -0.5773502691896257,
-     .b = 0.5773502691896257, .statement = 1, .phase = -1},
+     .b = 0.5773502691896257, .statement = 1},
     {.name = "output.bias", .rank = 1, .dim = {2}, .offset = 768, .init = MTC_UNIFORM, .a = -0.5773502691896257,
-     .b = 0.5773502691896257, .statement = 1, .phase = -1},
+     .b = 0.5773502691896257, .statement = 1},
     VALUE("h", MTC_F32, 1536, 0, 0, 2, {4, 3}),
     VALUE("loss_part", MTC_F32, 1024, 2, 0, 1, {4}),
     VALUE("h_to_d_h_add", MTC_F32, 1280, 1, 0, 2, {4, 2}),

@@ -163,7 +163,6 @@ struct d_y_weight {
 // loss = cross_entropy(y, label)                                                                  dropout.mt:13
 struct report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -280,7 +279,6 @@ struct eval_y_to_prediction {
 // loss = cross_entropy(y, label)                                                                  dropout.mt:13
 struct eval_report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -312,7 +310,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 9, "y = linear(dropout(relu(x), 0.25), 3)"}, // 0: y.weight
     {NULL, 13, "loss = cross_entropy(y, label)"},       // 1: eval_loss_part
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -322,9 +320,9 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "y.weight", .rank = 2, .dim = {3, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+     .b = 0.40824829046386296, .statement = 0},
     {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 256, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+     .b = 0.40824829046386296, .statement = 0},
     VALUE("to_y_where", MTC_F32, 1024, 0, 0, 2, {4, 6}),
     VALUE("loss_part", MTC_F32, 512, 1, 0, 1, {4}),
     VALUE("d_y", MTC_F32, 768, 1, 0, 2, {4, 3}),

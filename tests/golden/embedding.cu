@@ -155,7 +155,6 @@ struct scores {
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
 struct d_scores {
     static constexpr int tiles = divide_up(BATCH * TOKENS, Warp::rows);
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
         Warp team(shared);
         int i = tile * Warp::rows + team.row;
@@ -256,7 +255,6 @@ struct loss_part {
         }
     };
     static constexpr int tiles = divide_up(BATCH, Warp::rows);
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Own &t, const Batch &batch, int tile, char *shared, Gate &gate) {
         Warp team(shared);
         int i = tile * Warp::rows + team.row;
@@ -355,7 +353,6 @@ struct report_loss {
         }
     };
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Own &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -457,7 +454,6 @@ struct eval_x {
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
 struct eval_prediction {
     static constexpr int tiles = divide_up(BATCH * TOKENS, Warp::rows);
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
         Warp team(shared);
         int i = tile * Warp::rows + team.row;
@@ -512,7 +508,6 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 // scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
 struct decode_scores {
     static constexpr int tiles = divide_up(SCORES_COLUMNS, Warp::rows);
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
         Warp team(shared);
         int i = tile * Warp::rows + team.row;
@@ -550,7 +545,6 @@ struct decode_x {
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
 struct decode_output_prediction {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -578,7 +572,7 @@ struct decode_output_prediction {
 // phase 1 of 2: 9 tiles
 struct decode_1 {
     static constexpr int tiles = decode_scores::tiles;
-    static constexpr int kernel_bytes = decode_scores::shared_bytes;
+    static constexpr int kernel_bytes = 0;
     static constexpr int weights_at = with_row<char>(with_row<float>(kernel_bytes, 64), 0);
     static constexpr int shared_bytes = weights_at;
     static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -618,7 +612,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 12, "scores = matmul(relu(x), table, transpose_b = true)"},
     {NULL, 16, "loss = cross_entropy(scores, target)"},
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -627,10 +621,9 @@ static const MtcStatement statement_table[] = {
     }
 // clang-format off
 static const MtcTensor tensor_table[] = {
-    {.name = "table", .rank = 2, .dim = {65, 64}, .offset = 0, .init = MTC_NORMAL, .b = 0.02, .statement = 1,
-     .phase = -1},
+    {.name = "table", .rank = 2, .dim = {65, 64}, .offset = 0, .init = MTC_NORMAL, .b = 0.02, .statement = 1},
     {.name = "x", .rank = 2, .dim = {32, 64}, .offset = 16640, .init = MTC_UNIFORM, .a = -0.12499999999999999,
-     .b = 0.12499999999999999, .statement = 2, .phase = -1},
+     .b = 0.12499999999999999, .statement = 2},
     VALUE("tokens", MTC_I32, 7172352, 0, 0, 2, {256, 32}),
     VALUE("x_relu", MTC_F32, 24832, 3, 0, 3, {256, 32, 64}),
     VALUE("scores_matmul", MTC_F32, 2121984, 3, 1, 2, {8192, 65}),

@@ -292,7 +292,6 @@ struct eval_scores {
 // loss = cross_entropy(scores, label)                                                            integers.mt:16
 struct eval_loss_part_to_prediction {
     static constexpr int tiles = divide_up(BATCH, Warp::rows);
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
         Warp team(shared);
         int i = tile * Warp::rows + team.row;
@@ -335,7 +334,6 @@ struct eval_loss_part_to_prediction {
 // loss = cross_entropy(scores, label)                                                            integers.mt:16
 struct eval_report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -513,7 +511,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 12, "scores = linear(flatten(sum), 10)"},
     {NULL, 16, "loss = cross_entropy(scores, label)"},
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -523,25 +521,24 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "scores.bias", .rank = 1, .dim = {10}, .offset = 0, .init = MTC_UNIFORM, .a = -0.015624999999999998,
-     .b = 0.015624999999999998, .statement = 2, .phase = -1},
-    {.name = "h.weight", .type = MTC_I8, .rank = 4, .dim = {64, 1, 1, 32}, .offset = 256, .statement = 0, .phase = -1,
+     .b = 0.015624999999999998, .statement = 2},
+    {.name = "h.weight", .type = MTC_I8, .rank = 4, .dim = {64, 1, 1, 32}, .offset = 256, .statement = 0,
      .file_axis = {0, 3, 1, 2}},
     {.name = "h.weight.scale", .role = MTC_BUFFER, .rank = 1, .dim = {64}, .offset = 2304, .init = MTC_CONSTANT,
-     .a = 1, .statement = 0, .phase = -1},
+     .a = 1, .statement = 0},
     {.name = "h.weight.input_scale", .role = MTC_BUFFER, .rank = 0, .offset = 2560, .init = MTC_CONSTANT, .a = 1,
-     .statement = 0, .phase = -1},
+     .statement = 0},
     {.name = "sum.weight", .type = MTC_I8, .rank = 4, .dim = {64, 3, 3, 64}, .offset = 2816, .statement = 1,
-     .phase = -1, .file_axis = {0, 3, 1, 2}},
+     .file_axis = {0, 3, 1, 2}},
     {.name = "sum.weight.scale", .role = MTC_BUFFER, .rank = 1, .dim = {64}, .offset = 39680, .init = MTC_CONSTANT,
-     .a = 1, .statement = 1, .phase = -1},
+     .a = 1, .statement = 1},
     {.name = "sum.weight.input_scale", .role = MTC_BUFFER, .rank = 0, .offset = 39936, .init = MTC_CONSTANT, .a = 1,
-     .statement = 1, .phase = -1},
-    {.name = "scores.weight", .type = MTC_I8, .rank = 2, .dim = {10, 4096}, .offset = 40192, .statement = 2,
-     .phase = -1},
+     .statement = 1},
+    {.name = "scores.weight", .type = MTC_I8, .rank = 2, .dim = {10, 4096}, .offset = 40192, .statement = 2},
     {.name = "scores.weight.scale", .role = MTC_BUFFER, .rank = 1, .dim = {10}, .offset = 81152, .init = MTC_CONSTANT,
-     .a = 1, .statement = 2, .phase = -1},
+     .a = 1, .statement = 2},
     {.name = "scores.weight.input_scale", .role = MTC_BUFFER, .rank = 0, .offset = 81408, .init = MTC_CONSTANT, .a = 1,
-     .statement = 2, .phase = -1},
+     .statement = 2},
 };
 // clang-format on
 #undef VALUE

@@ -474,7 +474,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 13, "loss = mse(y, normalize(price))"},     // 1: price.mean
     {NULL, 14, "predict = denormalize(y, price)"},     // 2: eval_prediction
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -483,16 +483,15 @@ static const MtcStatement statement_table[] = {
     }
 // clang-format off
 static const MtcTensor tensor_table[] = {
-    {.name = "x.mean", .role = MTC_BUFFER, .rank = 2, .dim = {2, 3}, .offset = 0, .statement = 0, .phase = -1},
+    {.name = "x.mean", .role = MTC_BUFFER, .rank = 2, .dim = {2, 3}, .offset = 0, .statement = 0},
     {.name = "x.std", .role = MTC_BUFFER, .rank = 2, .dim = {2, 3}, .offset = 256, .init = MTC_CONSTANT, .a = 1,
-     .statement = 0, .phase = -1},
+     .statement = 0},
     {.name = "y.weight", .rank = 2, .dim = {1, 6}, .offset = 512, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+     .b = 0.40824829046386296, .statement = 0},
     {.name = "y.bias", .rank = 1, .dim = {1}, .offset = 768, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 0, .phase = -1},
-    {.name = "price.mean", .role = MTC_BUFFER, .rank = 0, .offset = 1024, .statement = 1, .phase = -1},
-    {.name = "price.std", .role = MTC_BUFFER, .rank = 0, .offset = 1280, .init = MTC_CONSTANT, .a = 1, .statement = 1,
-     .phase = -1},
+     .b = 0.40824829046386296, .statement = 0},
+    {.name = "price.mean", .role = MTC_BUFFER, .rank = 0, .offset = 1024, .statement = 1},
+    {.name = "price.std", .role = MTC_BUFFER, .rank = 0, .offset = 1280, .init = MTC_CONSTANT, .a = 1, .statement = 1},
     VALUE("to_y_mul", MTC_F32, 2048, 0, 0, 3, {4, 2, 3}),
     VALUE("loss_part", MTC_F32, 1536, 1, 0, 1, {4}),
     VALUE("d_y", MTC_F32, 1792, 1, 0, 2, {4, 1}),

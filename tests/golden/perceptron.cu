@@ -207,7 +207,6 @@ struct d_h_weight {
 // metric = accuracy(y, label)                                                                  perceptron.mt:17
 struct report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -343,7 +342,6 @@ struct eval_h_to_prediction {
 // metric = accuracy(y, label)                                                                  perceptron.mt:17
 struct eval_report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -384,7 +382,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 14, "loss = cross_entropy(y, label)"}, // 2: eval_loss_part
     {NULL, 17, "metric = accuracy(y, label)"},    // 3: accuracy_part
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -394,13 +392,13 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "h.weight", .rank = 2, .dim = {4, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+     .b = 0.40824829046386296, .statement = 0},
     {.name = "h.bias", .rank = 1, .dim = {4}, .offset = 256, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+     .b = 0.40824829046386296, .statement = 0},
     {.name = "y.weight", .rank = 2, .dim = {3, 4}, .offset = 512, .init = MTC_UNIFORM, .a = -0.49999999999999994,
-     .b = 0.49999999999999994, .statement = 1, .phase = -1},
+     .b = 0.49999999999999994, .statement = 1},
     {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 768, .init = MTC_UNIFORM, .a = -0.49999999999999994,
-     .b = 0.49999999999999994, .statement = 1, .phase = -1},
+     .b = 0.49999999999999994, .statement = 1},
     VALUE("h", MTC_F32, 1792, 0, 0, 2, {4, 4}),
     VALUE("loss_part", MTC_F32, 1024, 2, 0, 1, {4}),
     VALUE("accuracy_part", MTC_F32, 1280, 3, 0, 1, {4}),

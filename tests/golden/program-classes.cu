@@ -278,7 +278,6 @@ struct d_h_weight {
 // metric = accuracy(z, label)                                                             program-classes.mt:17
 struct report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -414,7 +413,6 @@ struct eval_h_to_prediction {
 // metric = accuracy(z, label)                                                             program-classes.mt:17
 struct eval_report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -455,7 +453,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 14, "loss = cross_entropy(z, label)"},      // 2: eval_loss_part
     {NULL, 17, "metric = accuracy(z, label)"},         // 3: accuracy_part
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -465,21 +463,21 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "h.weight", .rank = 2, .dim = {4, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+     .b = 0.40824829046386296, .statement = 0},
     {.name = "h.bias", .rank = 1, .dim = {4}, .offset = 256, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+     .b = 0.40824829046386296, .statement = 0},
     {.name = "z.weight", .rank = 2, .dim = {3, 4}, .offset = 512, .init = MTC_UNIFORM, .a = -0.49999999999999994,
-     .b = 0.49999999999999994, .statement = 1, .phase = -1},
+     .b = 0.49999999999999994, .statement = 1},
     {.name = "z.bias", .rank = 1, .dim = {3}, .offset = 768, .init = MTC_UNIFORM, .a = -0.49999999999999994,
-     .b = 0.49999999999999994, .statement = 1, .phase = -1},
-    {.name = "h.weight.m", .role = MTC_STATE, .rank = 2, .dim = {4, 6}, .offset = 1024, .statement = 0, .phase = -1},
-    {.name = "h.weight.v", .role = MTC_STATE, .rank = 2, .dim = {4, 6}, .offset = 1280, .statement = 0, .phase = -1},
-    {.name = "h.bias.m", .role = MTC_STATE, .rank = 1, .dim = {4}, .offset = 1536, .statement = 0, .phase = -1},
-    {.name = "h.bias.v", .role = MTC_STATE, .rank = 1, .dim = {4}, .offset = 1792, .statement = 0, .phase = -1},
-    {.name = "z.weight.m", .role = MTC_STATE, .rank = 2, .dim = {3, 4}, .offset = 2048, .statement = 1, .phase = -1},
-    {.name = "z.weight.v", .role = MTC_STATE, .rank = 2, .dim = {3, 4}, .offset = 2304, .statement = 1, .phase = -1},
-    {.name = "z.bias.m", .role = MTC_STATE, .rank = 1, .dim = {3}, .offset = 2560, .statement = 1, .phase = -1},
-    {.name = "z.bias.v", .role = MTC_STATE, .rank = 1, .dim = {3}, .offset = 2816, .statement = 1, .phase = -1},
+     .b = 0.49999999999999994, .statement = 1},
+    {.name = "h.weight.m", .role = MTC_STATE, .rank = 2, .dim = {4, 6}, .offset = 1024, .statement = 0},
+    {.name = "h.weight.v", .role = MTC_STATE, .rank = 2, .dim = {4, 6}, .offset = 1280, .statement = 0},
+    {.name = "h.bias.m", .role = MTC_STATE, .rank = 1, .dim = {4}, .offset = 1536, .statement = 0},
+    {.name = "h.bias.v", .role = MTC_STATE, .rank = 1, .dim = {4}, .offset = 1792, .statement = 0},
+    {.name = "z.weight.m", .role = MTC_STATE, .rank = 2, .dim = {3, 4}, .offset = 2048, .statement = 1},
+    {.name = "z.weight.v", .role = MTC_STATE, .rank = 2, .dim = {3, 4}, .offset = 2304, .statement = 1},
+    {.name = "z.bias.m", .role = MTC_STATE, .rank = 1, .dim = {3}, .offset = 2560, .statement = 1},
+    {.name = "z.bias.v", .role = MTC_STATE, .rank = 1, .dim = {3}, .offset = 2816, .statement = 1},
     VALUE("h", MTC_F32, 3840, 0, 0, 2, {4, 4}),
     VALUE("loss_part", MTC_F32, 3072, 2, 0, 1, {4}),
     VALUE("accuracy_part", MTC_F32, 3328, 3, 0, 1, {4}),

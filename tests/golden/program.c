@@ -401,7 +401,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 10, "z = linear(h, 2)"},      // 2: z.weight
     {NULL, 14, "loss = mse(z, y)"},      // 3: eval_loss_part
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -411,13 +411,13 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "h.weight", .rank = 2, .dim = {4, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 1, .phase = -1},
+     .b = 0.40824829046386296, .statement = 1},
     {.name = "h.bias", .rank = 1, .dim = {4}, .offset = 256, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 1, .phase = -1},
+     .b = 0.40824829046386296, .statement = 1},
     {.name = "z.weight", .rank = 2, .dim = {2, 4}, .offset = 512, .init = MTC_UNIFORM, .a = -0.49999999999999994,
-     .b = 0.49999999999999994, .statement = 2, .phase = -1},
+     .b = 0.49999999999999994, .statement = 2},
     {.name = "z.bias", .rank = 1, .dim = {2}, .offset = 768, .init = MTC_UNIFORM, .a = -0.49999999999999994,
-     .b = 0.49999999999999994, .statement = 2, .phase = -1},
+     .b = 0.49999999999999994, .statement = 2},
     VALUE("x", MTC_F32, 1024, 0, 0, 2, {4, 6}),
     VALUE("h", MTC_F32, 1792, 1, 1, 2, {4, 4}),
     VALUE("loss_part", MTC_F32, 1280, 3, 1, 1, {4}),

@@ -455,7 +455,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 11, "y = linear(flatten(b), 3)"},
     {NULL, 15, "loss = cross_entropy(y, label)"},
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -465,9 +465,9 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "y.weight", .rank = 2, .dim = {3, 3}, .offset = 0, .init = MTC_UNIFORM, .a = -0.5773502691896257,
-     .b = 0.5773502691896257, .statement = 1, .phase = -1},
+     .b = 0.5773502691896257, .statement = 1},
     {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 256, .init = MTC_UNIFORM, .a = -0.5773502691896257,
-     .b = 0.5773502691896257, .statement = 1, .phase = -1},
+     .b = 0.5773502691896257, .statement = 1},
     VALUE("to_b_sum", MTC_F32, 512, 0, 0, 3, {4, 1, 3}),
     VALUE("to_b_2_max", MTC_F32, 768, 0, 0, 2, {4, 3}),
     VALUE("b", MTC_F32, 1536, 0, 1, 3, {4, 1, 3}),

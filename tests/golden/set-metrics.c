@@ -333,7 +333,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 11, "loss = mse(y, price)"},
     {NULL, 12, "metric = [rmse(y, price), mae(y, price), r2(y, price)]"},
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -343,9 +343,9 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "y.weight", .rank = 2, .dim = {1, 4}, .offset = 0, .init = MTC_UNIFORM, .a = -0.49999999999999994,
-     .b = 0.49999999999999994, .statement = 1, .phase = -1},
+     .b = 0.49999999999999994, .statement = 1},
     {.name = "y.bias", .rank = 1, .dim = {1}, .offset = 256, .init = MTC_UNIFORM, .a = -0.49999999999999994,
-     .b = 0.49999999999999994, .statement = 1, .phase = -1},
+     .b = 0.49999999999999994, .statement = 1},
     VALUE("x", MTC_F32, 512, 0, 0, 2, {8, 4}),
     VALUE("loss_part", MTC_F32, 768, 2, 1, 1, {8}),
     VALUE("mae_part", MTC_F32, 1024, 3, 1, 1, {8}),

@@ -132,7 +132,6 @@ struct d_y_weight {
 // metric = [rmse(y, price), mae(y, price), r2(y, price)]                                      set-metrics.mt:12
 struct report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -215,7 +214,6 @@ struct eval_keep_eval {
 //     y[i, 0] = (sum over k of x[i, k] * y.weight[0, k]) + y.bias[0]
 struct eval_keep_y {
     static constexpr int tiles = divide_up(BATCH, Warp::rows);
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
         Warp team(shared);
         int i = tile * Warp::rows + team.row;
@@ -234,7 +232,6 @@ struct eval_keep_y {
 // metric = [rmse(y, price), mae(y, price), r2(y, price)]                                      set-metrics.mt:12
 struct eval_report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -279,7 +276,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 11, "loss = mse(y, price)"},
     {NULL, 12, "metric = [rmse(y, price), mae(y, price), r2(y, price)]"},
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -289,9 +286,9 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "y.weight", .rank = 2, .dim = {1, 4}, .offset = 0, .init = MTC_UNIFORM, .a = -0.49999999999999994,
-     .b = 0.49999999999999994, .statement = 0, .phase = -1},
+     .b = 0.49999999999999994, .statement = 0},
     {.name = "y.bias", .rank = 1, .dim = {1}, .offset = 256, .init = MTC_UNIFORM, .a = -0.49999999999999994,
-     .b = 0.49999999999999994, .statement = 0, .phase = -1},
+     .b = 0.49999999999999994, .statement = 0},
     VALUE("loss_part", MTC_F32, 512, 1, 0, 1, {8}),
     VALUE("mae_part", MTC_F32, 768, 2, 0, 1, {8}),
     VALUE("d_y", MTC_F32, 1024, 1, 0, 2, {8, 1}),

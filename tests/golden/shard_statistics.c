@@ -755,7 +755,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 15, "loss = cross_entropy(y, label)"},
     {NULL, 16, "optimizer = sgd(0.1, momentum = 0.9)"},
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -765,26 +765,21 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "h.0.weight", .rank = 2, .dim = {6, 5}, .offset = 0, .init = MTC_UNIFORM, .a = -0.44721359549995787,
-     .b = 0.44721359549995787, .statement = 1, .phase = -1},
-    {.name = "h.1.weight", .rank = 1, .dim = {6}, .offset = 256, .init = MTC_CONSTANT, .a = 1, .statement = 1,
-     .phase = -1},
-    {.name = "h.1.bias", .rank = 1, .dim = {6}, .offset = 512, .statement = 1, .phase = -1},
-    {.name = "h.1.running_mean", .role = MTC_BUFFER, .rank = 1, .dim = {6}, .offset = 768, .statement = 1, .phase = -1},
+     .b = 0.44721359549995787, .statement = 1},
+    {.name = "h.1.weight", .rank = 1, .dim = {6}, .offset = 256, .init = MTC_CONSTANT, .a = 1, .statement = 1},
+    {.name = "h.1.bias", .rank = 1, .dim = {6}, .offset = 512, .statement = 1},
+    {.name = "h.1.running_mean", .role = MTC_BUFFER, .rank = 1, .dim = {6}, .offset = 768, .statement = 1},
     {.name = "h.1.running_var", .role = MTC_BUFFER, .rank = 1, .dim = {6}, .offset = 1024, .init = MTC_CONSTANT,
-     .a = 1, .statement = 1, .phase = -1},
+     .a = 1, .statement = 1},
     {.name = "y.weight", .rank = 2, .dim = {3, 6}, .offset = 1280, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 2, .phase = -1},
+     .b = 0.40824829046386296, .statement = 2},
     {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 1536, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 2, .phase = -1},
-    {.name = "h.0.weight.momentum", .role = MTC_STATE, .rank = 2, .dim = {6, 5}, .offset = 3584, .statement = 1,
-     .phase = -1},
-    {.name = "h.1.weight.momentum", .role = MTC_STATE, .rank = 1, .dim = {6}, .offset = 3840, .statement = 1,
-     .phase = -1},
-    {.name = "h.1.bias.momentum", .role = MTC_STATE, .rank = 1, .dim = {6}, .offset = 4096, .statement = 1,
-     .phase = -1},
-    {.name = "y.weight.momentum", .role = MTC_STATE, .rank = 2, .dim = {3, 6}, .offset = 4352, .statement = 2,
-     .phase = -1},
-    {.name = "y.bias.momentum", .role = MTC_STATE, .rank = 1, .dim = {3}, .offset = 4608, .statement = 2, .phase = -1},
+     .b = 0.40824829046386296, .statement = 2},
+    {.name = "h.0.weight.momentum", .role = MTC_STATE, .rank = 2, .dim = {6, 5}, .offset = 3584, .statement = 1},
+    {.name = "h.1.weight.momentum", .role = MTC_STATE, .rank = 1, .dim = {6}, .offset = 3840, .statement = 1},
+    {.name = "h.1.bias.momentum", .role = MTC_STATE, .rank = 1, .dim = {6}, .offset = 4096, .statement = 1},
+    {.name = "y.weight.momentum", .role = MTC_STATE, .rank = 2, .dim = {3, 6}, .offset = 4352, .statement = 2},
+    {.name = "y.bias.momentum", .role = MTC_STATE, .rank = 1, .dim = {3}, .offset = 4608, .statement = 2},
     VALUE("x", MTC_F32, 4864, 0, 0, 2, {4, 5}),
     VALUE("to_h_matmul", MTC_F32, 5120, 1, 1, 2, {4, 6}),
     VALUE("to_h_2_part_of_sum", MTC_F32, 5376, 1, 2, 1, {6}),

@@ -140,7 +140,6 @@ struct to_h_2 {
 // optimizer = sgd(0.1, momentum = 0.9)                                                             shards.mt:16
 struct h {
     static constexpr int tiles = divide_up(H, Warp::rows);
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
         Warp team(shared);
         int i = tile * Warp::rows + team.row;
@@ -255,7 +254,6 @@ struct y_to_d_h {
 // optimizer = sgd(0.1, momentum = 0.9)                                                             shards.mt:16
 struct d_h_1_weight {
     static constexpr int tiles = divide_up(H, Warp::rows);
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
         Warp team(shared);
         int i = tile * Warp::rows + team.row;
@@ -340,7 +338,6 @@ struct d_y_weight {
 // optimizer = sgd(0.1, momentum = 0.9)                                                             shards.mt:16
 struct report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -618,7 +615,6 @@ struct eval_h_to_prediction {
 // loss = cross_entropy(y, label)                                                                   shards.mt:15
 struct eval_report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -652,7 +648,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 15, "loss = cross_entropy(y, label)"},             // 2: eval_loss_part
     {NULL, 16, "optimizer = sgd(0.1, momentum = 0.9)"},       // 3: h_sub
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -662,31 +658,24 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "h.0.weight", .rank = 2, .dim = {6, 5}, .offset = 0, .init = MTC_UNIFORM, .a = -0.44721359549995787,
-     .b = 0.44721359549995787, .statement = 0, .phase = -1},
+     .b = 0.44721359549995787, .statement = 0},
     {.name = "h.0.bias", .rank = 1, .dim = {6}, .offset = 256, .init = MTC_UNIFORM, .a = -0.44721359549995787,
-     .b = 0.44721359549995787, .statement = 0, .phase = -1},
-    {.name = "h.1.weight", .rank = 1, .dim = {6}, .offset = 512, .init = MTC_CONSTANT, .a = 1, .statement = 0,
-     .phase = -1},
-    {.name = "h.1.bias", .rank = 1, .dim = {6}, .offset = 768, .statement = 0, .phase = -1},
-    {.name = "h.1.running_mean", .role = MTC_BUFFER, .rank = 1, .dim = {6}, .offset = 1024, .statement = 0,
-     .phase = -1},
+     .b = 0.44721359549995787, .statement = 0},
+    {.name = "h.1.weight", .rank = 1, .dim = {6}, .offset = 512, .init = MTC_CONSTANT, .a = 1, .statement = 0},
+    {.name = "h.1.bias", .rank = 1, .dim = {6}, .offset = 768, .statement = 0},
+    {.name = "h.1.running_mean", .role = MTC_BUFFER, .rank = 1, .dim = {6}, .offset = 1024, .statement = 0},
     {.name = "h.1.running_var", .role = MTC_BUFFER, .rank = 1, .dim = {6}, .offset = 1280, .init = MTC_CONSTANT,
-     .a = 1, .statement = 0, .phase = -1},
+     .a = 1, .statement = 0},
     {.name = "y.weight", .rank = 2, .dim = {3, 6}, .offset = 1536, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 1, .phase = -1},
+     .b = 0.40824829046386296, .statement = 1},
     {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 1792, .init = MTC_UNIFORM, .a = -0.40824829046386296,
-     .b = 0.40824829046386296, .statement = 1, .phase = -1},
-    {.name = "h.0.weight.momentum", .role = MTC_STATE, .rank = 2, .dim = {6, 5}, .offset = 4096, .statement = 0,
-     .phase = -1},
-    {.name = "h.0.bias.momentum", .role = MTC_STATE, .rank = 1, .dim = {6}, .offset = 4352, .statement = 0,
-     .phase = -1},
-    {.name = "h.1.weight.momentum", .role = MTC_STATE, .rank = 1, .dim = {6}, .offset = 4608, .statement = 0,
-     .phase = -1},
-    {.name = "h.1.bias.momentum", .role = MTC_STATE, .rank = 1, .dim = {6}, .offset = 4864, .statement = 0,
-     .phase = -1},
-    {.name = "y.weight.momentum", .role = MTC_STATE, .rank = 2, .dim = {3, 6}, .offset = 5120, .statement = 1,
-     .phase = -1},
-    {.name = "y.bias.momentum", .role = MTC_STATE, .rank = 1, .dim = {3}, .offset = 5376, .statement = 1, .phase = -1},
+     .b = 0.40824829046386296, .statement = 1},
+    {.name = "h.0.weight.momentum", .role = MTC_STATE, .rank = 2, .dim = {6, 5}, .offset = 4096, .statement = 0},
+    {.name = "h.0.bias.momentum", .role = MTC_STATE, .rank = 1, .dim = {6}, .offset = 4352, .statement = 0},
+    {.name = "h.1.weight.momentum", .role = MTC_STATE, .rank = 1, .dim = {6}, .offset = 4608, .statement = 0},
+    {.name = "h.1.bias.momentum", .role = MTC_STATE, .rank = 1, .dim = {6}, .offset = 4864, .statement = 0},
+    {.name = "y.weight.momentum", .role = MTC_STATE, .rank = 2, .dim = {3, 6}, .offset = 5120, .statement = 1},
+    {.name = "y.bias.momentum", .role = MTC_STATE, .rank = 1, .dim = {3}, .offset = 5376, .statement = 1},
     VALUE("to_h_2_where", MTC_F32, 5888, 0, 0, 2, {4, 5}),
     VALUE("to_h_add", MTC_F32, 5632, 0, 0, 2, {4, 6}),
     VALUE("h_sub", MTC_F32, 6400, 0, 1, 2, {4, 6}),

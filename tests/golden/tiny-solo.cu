@@ -186,7 +186,6 @@ struct d_h_weight {
 // loss = mse(y_hat, y)                                                                          tiny-solo.mt:14
 struct report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -276,7 +275,6 @@ struct eval_output_y_hat {
 // loss = mse(y_hat, y)                                                                          tiny-solo.mt:14
 struct eval_report_loss {
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -312,7 +310,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 10, "y_hat = sigmoid(linear(h, 1))"}, // 1: y_hat.weight
     {NULL, 14, "loss = mse(y_hat, y)"},          // 2: loss_part
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -322,13 +320,13 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "h.weight", .rank = 2, .dim = {4, 2}, .offset = 0, .init = MTC_UNIFORM, .a = -0.7071067811865475,
-     .b = 0.7071067811865475, .statement = 0, .phase = -1},
+     .b = 0.7071067811865475, .statement = 0},
     {.name = "h.bias", .rank = 1, .dim = {4}, .offset = 256, .init = MTC_UNIFORM, .a = -0.7071067811865475,
-     .b = 0.7071067811865475, .statement = 0, .phase = -1},
+     .b = 0.7071067811865475, .statement = 0},
     {.name = "y_hat.weight", .rank = 2, .dim = {1, 4}, .offset = 512, .init = MTC_UNIFORM, .a = -0.49999999999999994,
-     .b = 0.49999999999999994, .statement = 1, .phase = -1},
+     .b = 0.49999999999999994, .statement = 1},
     {.name = "y_hat.bias", .rank = 1, .dim = {1}, .offset = 768, .init = MTC_UNIFORM, .a = -0.49999999999999994,
-     .b = 0.49999999999999994, .statement = 1, .phase = -1},
+     .b = 0.49999999999999994, .statement = 1},
     VALUE("h", MTC_F32, 1536, 0, 0, 2, {4, 4}),
     VALUE("loss_part", MTC_F32, 1024, 2, 0, 1, {4}),
     VALUE("d_y_hat_pre", MTC_F32, 1280, 1, 0, 2, {4, 1}),

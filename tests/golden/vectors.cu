@@ -311,7 +311,6 @@ struct d_scale_partial {
 // loss = mse(z, y)                                                                                vectors.mt:16
 struct loss_part {
     static constexpr int tiles = divide_up(BATCH, Warp::rows);
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
         Warp team(shared);
         int i = tile * Warp::rows + team.row;
@@ -463,7 +462,6 @@ struct report_loss {
         }
     };
     static constexpr int tiles = 1;
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Own &t, const Batch &batch, int, char *shared, Gate &gate) {
         Warp team(shared);
         gate();
@@ -647,7 +645,6 @@ struct eval_output_z {
 // loss = mse(z, y)                                                                                vectors.mt:16
 struct eval_loss_part {
     static constexpr int tiles = divide_up(BATCH, Warp::rows);
-    static constexpr int shared_bytes = team_shared<Warp>(0);
     static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
         Warp team(shared);
         int i = tile * Warp::rows + team.row;
@@ -694,7 +691,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 16, "loss = mse(z, y)"},
     {NULL, 17, "optimizer = sgd(0.1)"},
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -704,11 +701,10 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "seen.weight", .rank = 4, .dim = {64, 1, 1, 64}, .offset = 0, .init = MTC_UNIFORM,
-     .a = -0.12499999999999999, .b = 0.12499999999999999, .statement = 0, .phase = -1, .file_axis = {0, 3, 1, 2}},
+     .a = -0.12499999999999999, .b = 0.12499999999999999, .statement = 0, .file_axis = {0, 3, 1, 2}},
     {.name = "seen.bias", .rank = 1, .dim = {64}, .offset = 16384, .init = MTC_UNIFORM, .a = -0.12499999999999999,
-     .b = 0.12499999999999999, .statement = 0, .phase = -1},
-    {.name = "scale", .rank = 3, .dim = {64, 1, 1}, .offset = 16640, .init = MTC_NORMAL, .b = 1, .statement = 1,
-     .phase = -1},
+     .b = 0.12499999999999999, .statement = 0},
+    {.name = "scale", .rank = 3, .dim = {64, 1, 1}, .offset = 16640, .init = MTC_NORMAL, .b = 1, .statement = 1},
     VALUE("x.bf16.reshape", MTC_BF16, 16896, 0, 0, 2, {262144, 64}),
     VALUE("seen.weight.bf16", MTC_BF16, 67125760, 0, 0, 4, {64, 1, 1, 64}),
     VALUE("seen", MTC_BF16, 33571328, 0, 1, 4, {1024, 16, 16, 64}),

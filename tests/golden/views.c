@@ -360,7 +360,7 @@ static const MtcStatement statement_table[] = {
     {NULL, 11, "y = linear(concat([a, flatten(b)], axis = 0), 3)"},
     {NULL, 15, "loss = cross_entropy(y, label)"},
 };
-// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// what is not said is zero; phases count from 0 on
 // a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
 #define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
     {                                                                                                                  \
@@ -370,9 +370,9 @@ static const MtcStatement statement_table[] = {
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "y.weight", .rank = 2, .dim = {3, 8}, .offset = 0, .init = MTC_UNIFORM, .a = -0.35355339059327373,
-     .b = 0.35355339059327373, .statement = 0, .phase = -1},
+     .b = 0.35355339059327373, .statement = 0},
     {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 256, .init = MTC_UNIFORM, .a = -0.35355339059327373,
-     .b = 0.35355339059327373, .statement = 0, .phase = -1},
+     .b = 0.35355339059327373, .statement = 0},
     VALUE("to_y_add", MTC_F32, 1024, 0, 0, 2, {4, 8}),
     VALUE("loss_part", MTC_F32, 512, 1, 0, 1, {4}),
     VALUE("d_y", MTC_F32, 768, 1, 0, 2, {4, 3}),

@@ -24,6 +24,10 @@ const char *member_name(Emitter *e, const Function *f, int b) {
     return tensor_name(e, &e->plan->buffers.at[written->buffers.at[b]]);
 }
 
+bool has_warps(const Kernel *kernel) {
+    return kernel->team == TEAM_THREAD || kernel->team == TEAM_WARP || kernel->team == TEAM_HALF;
+}
+
 bool keeps_vectors(const Kernel *kernel) {
     for (int s = 0; s < kernel->stages.count; s++)
         if (kernel->stages.at[s].vectors.count)

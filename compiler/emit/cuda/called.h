@@ -13,5 +13,7 @@ const char *team_name(Emitter *e, const Kernel *kernel);
 /* What the text of the function calls tensor `b` of those that it mentions. */
 const char *member_name(Emitter *e, const Function *f, int b);
 bool keeps_vectors(const Kernel *kernel);
+/* A row is of a warp or less, which needs no memory to put its threads' numbers together. */
+bool has_warps(const Kernel *kernel);
 
 #endif

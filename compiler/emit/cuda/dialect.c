@@ -41,7 +41,7 @@ static void declare_rows(Emitter *e, const Kernel *kernel, Writer *out) {
                       : arena_printf(e->arena, "divide_up(%s, %s::rows)", rows, team);
     write_line(out, "static constexpr int tiles = %s;", tiles);
     const char *floats = vector_floats(e, kernel);
-    if (kernel->team == TEAM_THREAD)
+    if (kernel->team == TEAM_THREAD || (has_warps(kernel) && !floats && !kernel->held))
         return;
     if (floats)
         write_line(out, "static constexpr int row_floats = %s; // that a row keeps from stage to stage", floats);

@@ -55,7 +55,7 @@ bool takes_shared(const Kernel *kernel) {
         return true;
     if (kernel->cls == KERNEL_CONTRACT)
         return product_feed(kernel) != FEED_THIN;
-    return kernel->team != TEAM_THREAD;
+    return !has_warps(kernel) || keeps_vectors(kernel);
 }
 
 const char *most_bytes(Emitter *e, const Launch *launch) {

@@ -110,7 +110,6 @@ static void add_weight(Emitter *e, const Buffer *buffer, RowTable *table) {
     table_number(table, "offset", buffer->offset);
     add_init(e, &init, table);
     table_number(table, "statement", row_of_statement(e, buffer->src));
-    table_number(table, "phase", -1);
     if (order && rank)
         table_text(table, "file_axis", file_axes(e, order, rank));
     if (buffer->slot)
@@ -146,7 +145,7 @@ static int write_tensors(Emitter *e, Writer *out) {
     add_states(e, &table);
     add_tensors_of(e, plan->of_node[0], plan->programs[PROGRAM_TRAIN]->graph->nodes.count, &table);
     const bool values = !e->options->predicts;
-    write_line(out, "// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1");
+    write_line(out, "// what is not said is zero; phases count from 0 on");
     if (values)
         write_value_macro(out);
     write_table(&table, "static const MtcTensor tensor_table[]", out);
