@@ -38,7 +38,7 @@ constexpr int wanted_bytes_of<Kernel, std::void_t<decltype(Kernel::wanted_bytes)
 template <class Kernel, int FIRST, int STEP, int COUNT = 1> struct At {};
 template <class Kernel, int COUNT, int... FIRSTS> struct AtEach {};
 
-template <int... FIRSTS> __constant__ unsigned short first_rows[sizeof...(FIRSTS)] = {FIRSTS...};
+template <int... FIRSTS> static __constant__ unsigned short first_rows[sizeof...(FIRSTS)] = {FIRSTS...};
 
 /* What of a kernel is launched: `count` times its tiles, from row first(again) on. */
 template <class Kernel_, int COUNT> struct OfKernel {
