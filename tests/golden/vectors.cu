@@ -52,8 +52,6 @@ namespace { // of this file alone: a kernel may be called like a function of oth
 // ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
 struct Tensors {
-    static constexpr int64_t arena_bytes = 122245632;
-
     const MtcRun &run;
     char *arena;
 

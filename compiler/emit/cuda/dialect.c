@@ -158,8 +158,8 @@ static void includes(Emitter *e, Writer *out) {
 static void tensors(Emitter *e, Writer *out) {
     Members members = tensors_members(e, ".", "");
     write_open(out, "struct Tensors {");
-    write_line(out, "static constexpr int64_t arena_bytes = %lld;", (long long)e->plan->arena_bytes);
-    write_blank(out);
+    if (e->programs[PROGRAM_TRAIN]->schedule == SCHEDULE_PERSISTENT)
+        write_line(out, "static constexpr int64_t arena_bytes = %lld;\n", (long long)e->plan->arena_bytes);
     write_line(out, "const MtcRun &run;");
     write_line(out, "char *arena;");
     write_blank(out);
