@@ -164,10 +164,11 @@ def test_a_weight_of_zeros(losses):
     assert np.isfinite(losses(text(layer=LINEAR.replace("name", "init = zeros(), name")), 3)).all()
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_86"])
-def test_gpus_without_such_tensor_cores(arch, emit, mtc, tmp_path):
-    done = mtc("--emit=schedule", "--arch", arch, tmp_path / "m.mt") if (tmp_path / "m.mt").write_text(text()) else None
-    assert done.returncode == 69 and "has no tensor cores for fp8" in done.stderr
+@pytest.mark.parametrize("arch, instead", [("sm_75", "fp32"), ("sm_80", "bf16"), ("sm_86", "bf16")])
+def test_gpus_without_such_tensor_cores(arch, instead, mtc, tmp_path):
+    (tmp_path / "m.mt").write_text(text())
+    done = mtc("--emit=schedule", "--arch", arch, tmp_path / "m.mt")
+    assert done.returncode == 69 and re.search(rf"has no tensor cores for fp8; .* and --precision {instead} needs none\n", done.stderr)
 
 
 @pytest.mark.parametrize("arch", ["sm_89", "sm_90a", "sm_120"])

@@ -55,6 +55,11 @@ const char *gpu_lacks(Arena *arena, const Machine *gpu, const Needs *needs) {
     return NULL;
 }
 
+const char *precision_instead(const Machine *gpu, const Needs *needs) {
+    const bool rounds_more = needs->multiplies && needs->multiplies->math == MATH_FP8;
+    return math_info[rounds_more && gpu->number >= first_with(MATH_BF16) ? MATH_BF16 : MATH_FP32].name;
+}
+
 bool architecture_is_known(Arena *arena, const char *known, const char *name) {
     size_t digits = strspn(name + strlen("sm_"), "0123456789");
     const char *line = arena_printf(arena, "compute_%.*s\n", (int)digits, name + strlen("sm_"));

@@ -16,6 +16,9 @@ Needs programs_needs(const Programs *programs);
 /* What the GPU has not that the program needs, "has no tensor cores for bf16"; NULL: it has all. */
 const char *gpu_lacks(Arena *arena, const Machine *gpu, const Needs *needs);
 
+/* The precision nearest to the program's that has no need of the tensor cores that the GPU lacks. */
+const char *precision_instead(const Machine *gpu, const Needs *needs);
+
 /* "sm_80, sm_86, sm_90": those that the program can have, of which `known`, the answer of nvcc, has a line each; NULL: nvcc
  * was not asked. */
 const char *architectures_for(Arena *arena, const Needs *needs, const char *known);

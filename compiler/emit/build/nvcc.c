@@ -120,7 +120,10 @@ static bool suffices(Diag *diag, const char *name, const Needs *needs) {
     const char *lacks = gpu_lacks(arena, gpu, needs);
     if (lacks)
         diag_error(diag, nowhere, "sm_%d (%s) %s; --arch can be %s%s", gpu->number, gpu->cards, lacks,
-                   architectures_for(arena, needs, NULL), needs->multiplies ? ", and --precision fp32 needs none" : "");
+                   architectures_for(arena, needs, NULL),
+                   needs->multiplies
+                       ? arena_printf(arena, ", and --precision %s needs none", precision_instead(gpu, needs))
+                       : "");
     return !lacks;
 }
 
