@@ -174,7 +174,7 @@ def test_sums_of_lines_have_whole_threads(precision, mtc, tmp_path):
     block evenly, or nvcc refuses it (sum_lines in cuda/tile.cuh), behind its front end."""
     (tmp_path / "m.mt").write_text(BYTES)
     emitted = mtc("--emit=cu", "--precision", precision, "--arch", "sm_90a", tmp_path / "m.mt").stdout
-    bodies = [match.group() for match in re.finditer(r"^using \w+ = Tile<.*?^}", emitted, re.M | re.S)]
+    bodies = [match.group() for match in re.finditer(r"^ *using \w+ = Tile<.*?^}", emitted, re.M | re.S)]
     lines = [int(re.search(r"Tile<(\d+), (\d+)", body)[1 if "sum_of_a" in body else 2]) for body in bodies if "sum_of_" in body]
     assert all(256 % count == 0 for count in lines), lines
     assert precision != "fp32" or lines
