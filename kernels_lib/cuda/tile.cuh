@@ -246,25 +246,34 @@ __device__ void load_runs(const float *line, int first, int rotation, float *v) 
     }
 }
 
-/* Panels lie in shared memory as [k][line]: line l of step k at k * pitch + (l ^ rotation(k)).
- *
- * sum += panel of a times panel of b, the calling thread's outputs and steps of k. */
-template <class Tile, class PanelA, class PanelB>
-__device__ void multiply(const Place<Tile> &place, const float *a, const float *b, float (&sum)[Tile::tm][Tile::tn]) {
-#pragma unroll 16
-    for (int step = 0; step < Tile::k / Tile::slices; step++) {
+/* What a thread multiplies at a step of k. Panels lie in shared memory as [k][line]: line l of step k at
+ * k * pitch + (l ^ rotation(k)). */
+template <class Tile, class PanelA, class PanelB> struct Operands {
+    alignas(16) float x[Tile::tm], y[Tile::tn];
+
+    /* Of step `step` of those of the thread's slice. */
+    __device__ Operands(const Place<Tile> &place, const float *a, const float *b, int step) {
         int k = step * Tile::slices + place.slice;
-        alignas(16) float x[Tile::tm], y[Tile::tn];
         load_runs<Tile::tm, Tile::run_m, Tile::lanes_m * Tile::run_m>(a + k * PanelA::pitch, place.row,
                                                                       PanelA::rotation(k), x);
         load_runs<Tile::tn, Tile::run_n, Tile::lanes_n * Tile::run_n>(b + k * PanelB::pitch, place.column,
                                                                       PanelB::rotation(k), y);
+    }
+    __device__ void multiply(float (&sum)[Tile::tm][Tile::tn]) const {
 #pragma unroll
         for (int i = 0; i < Tile::tm; i++)
 #pragma unroll
             for (int j = 0; j < Tile::tn; j++)
                 sum[i][j] = fmaf(x[i], y[j], sum[i][j]);
     }
+};
+
+/* sum += panel of a times panel of b, the calling thread's outputs and steps of k. */
+template <class Tile, class PanelA, class PanelB>
+__device__ void multiply(const Place<Tile> &place, const float *a, const float *b, float (&sum)[Tile::tm][Tile::tn]) {
+#pragma unroll 16
+    for (int step = 0; step < Tile::k / Tile::slices; step++)
+        Operands<Tile, PanelA, PanelB>(place, a, b, step).multiply(sum);
 }
 
 /* v[step][r]: numbers of a thread's lines at four steps of k from `k` on. Line r is the first and STEP times r more, of a
@@ -284,15 +293,16 @@ __device__ void load_steps(const float *panel, int first, int k, float (&v)[4][C
     }
 }
 
-/* The same as `multiply` where a panel lies as [line][k]. */
-template <class Tile, class PanelA, class PanelB, class Place>
-__device__ void multiply_lines(const Place &place, const float *a, const float *b, float (&sum)[Tile::tm][Tile::tn]) {
-#pragma unroll
-    for (int step = 0; step < Tile::k; step += 4 * Tile::slices) {
-        int k = step + 4 * place.slice;
-        alignas(16) float x[4][Tile::tm], y[4][Tile::tn];
+/* What a thread multiplies at four steps of k, where a panel lies as [line][k]. */
+template <class Tile, class PanelA, class PanelB> struct FourOperands {
+    alignas(16) float x[4][Tile::tm], y[4][Tile::tn];
+
+    template <class Place> __device__ FourOperands(const Place &place, const float *a, const float *b, int four) {
+        int k = 4 * (four * Tile::slices + place.slice);
         load_steps<PanelA, Tile::tm, Tile::run_m, Tile::lanes_m>(a, place.row, k, x);
         load_steps<PanelB, Tile::tn, Tile::run_n, Tile::lanes_n>(b, place.column, k, y);
+    }
+    __device__ void multiply(float (&sum)[Tile::tm][Tile::tn]) const {
 #pragma unroll
         for (int q = 0; q < 4; q++)
 #pragma unroll
@@ -301,7 +311,7 @@ __device__ void multiply_lines(const Place &place, const float *a, const float *
                 for (int j = 0; j < Tile::tn; j++)
                     sum[i][j] = fmaf(x[q][i], y[q][j], sum[i][j]);
     }
-}
+};
 
 /* The sum over k of the lines of a panel, as it stands in shared memory: THREADS / WIDTH threads a line. */
 template <class Panel, int WIDTH, int DEPTH> __device__ float sum_lines(const float *panel, float sum) {
