@@ -237,6 +237,33 @@ def test_machines_have_tiles_of_their_own(mtc, tmp_path):
     assert len({re.search(r" tile [\w, ]+ panels", text)[0] for text in texts}) > 1
 
 
+ODD = """data {
+  train = npy("x.npy", "y.npy")
+  x : f32[1005]
+  y : f32[7]
+}
+model {
+  h   = relu(linear(x, 1003))
+  g   = relu(linear(h, 997))
+  out = linear(g, 7)
+}
+train {
+  loss      = mse(out, y)
+  optimizer = sgd(0.1)
+  batch     = 1001
+}
+"""
+
+
+def test_large_tiles_of_one_round(mtc, tmp_path):
+    """Of some 1000 x 1000 x 1000 the tile that was measured best, one for each multiprocessor, whose threads share the steps of k."""
+    model = tmp_path / "odd.mt"
+    model.write_text(ODD)
+    training = schedule_for(mtc, "sm_90a", model).partition("\neval:")[0]
+    for name in ("g", "d_h_pre", "d_g_weight"):
+        assert re.search(rf"\n    {name} +128 tiles .* tile 128x64x32, 16x8 a thread, 4 slices of k", training), name
+
+
 # ---- whether programs fit ----
 
 # In fp32 tiles of 256 x 128, which want 122,880 bytes; in bf16 of 128 x 256, or of 128 x 192 where it is 768 wide, which want
