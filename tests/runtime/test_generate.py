@@ -372,7 +372,7 @@ def test_a_row_is_computed_by_each_block_where_that_takes_less_than_a_launch(rea
     done = mtc(tmp_path / "m.mt", "--emit=cu", "--arch", "sm_90a", "-o", tmp_path / "m.cu")
     assert done.returncode == 0, done.stderr
     decoding = (tmp_path / "m.cu").read_text().split("// ---- decoding")[1]
-    assert ("with_row<float>(decode_2_shared, 1920), 0)" in decoding) == computed
+    assert ("with_row<float>(kernel_bytes, 1920), 0)" in decoding) == computed
 
 
 def test_what_the_end_of_a_tokens_row_reads_is_read_at_its_start(mtc, tmp_path):
