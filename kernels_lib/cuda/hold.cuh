@@ -72,8 +72,9 @@ template <class Team, class T> __device__ T *bring_rows(T *matrix, int tile, int
     constexpr int each = PACK_BYTES / sizeof(T);
     const int first = tile * Team::rows, count = rows - first < Team::rows ? rows - first : Team::rows;
     const T *from = matrix + (long long)first * columns;
-    // by way of a lane: of a place that all threads of a block have in common, ptxas 13.0 made copies with a policy that are no instructions
-    const unsigned place = __shfl_sync(~0u, (unsigned)__cvta_generic_to_shared(shared), 0);
+    // by way of a lane: of a place that all threads of a block have in common, ptxas 13.0 made copies with a policy that are no instructions,
+    // and what all lanes have anyway, it did not ask the lane for
+    const unsigned place = __shfl_sync(~0u, (unsigned)__cvta_generic_to_shared(shared) + threadIdx.x % LANES, 0);
     for (int j = each * threadIdx.x; j < count * columns; j += each * THREADS)
         copy_read_once(place + j * (int)sizeof(T), from + j);
     __pipeline_commit();
