@@ -158,6 +158,7 @@ struct Kernel {
     Team team;
     int lanes; /* rows, neighbours in memory, that a thread computes at once, as vector code; 1: it is none */
     int depth; /* TEAM_COLUMN: threads that share a row */
+    int at_once; /* TEAM_WARP, TEAM_BLOCK: rows, neighbours that all exist, of which a team has the sums at a time; 1: it has one */
     VEC(Stage) stages;
     Patch patch;
     const Node *held; /* TEAM_BLOCK: the operand whose row the block copies to shared memory, for its stages; or NULL */
@@ -243,6 +244,8 @@ bool kernel_stores_side(const Kernel *kernel, const Node *stored);
 Feed product_feed(const Kernel *kernel);
 /* What it multiplies in, once its operands and extents are known. */
 Math product_math(const Kernel *kernel, Precision precision);
+/* Bytes of weights that come to a block's shared memory ahead of its gate, at most: so that a multiprocessor holds several blocks. */
+enum { MOST_BROUGHT = 40 * 1024 };
 /* Bytes at whose multiples what a program keeps in memory begins. */
 enum { ARENA_ALIGN = 256 };
 /* Extents of a product below a tensor core's own tile of 16 x 8 x 16 would mostly multiply filler. */

@@ -256,7 +256,8 @@ static void print_cut(Text *out, const Kernel *kernel) {
     else if (kernel->cls == KERNEL_CALL)
         text_puts(out, kernel->call->op->name);
     else
-        text_printf(out, "%lld rows, %s each", (long long)kernel->rows, teams[kernel->team]);
+        text_printf(out, "%lld rows, %s %s", (long long)kernel->rows, teams[kernel->team],
+                    kernel->at_once > 1 ? arena_printf(out->arena, "for %d", kernel->at_once) : "each");
 }
 
 /* The phases from behind bucket b's to that of the next one. */

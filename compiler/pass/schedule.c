@@ -180,10 +180,17 @@ static int join_short_rows(Program *program, int levels) {
     return levels;
 }
 
+static void join_rows(Program *program) {
+    for (int i = 0; i < program->kernels.count; i++)
+        kernel_join_rows(program->kernels.at[i], program->machine);
+}
+
 static void make_phases(Program *program) {
     int levels = put_first_what_lasts(program, assign_levels(program));
-    if (program->machine->blocks && program->graph == program->graph->module->decode)
+    if (program->machine->blocks && program->graph == program->graph->module->decode) {
         levels = join_short_rows(program, levels);
+        join_rows(program);
+    }
     program->phases.count = 0;
     for (int level = 0; level < levels; level++) {
         Phase phase = {0};

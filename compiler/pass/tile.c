@@ -381,6 +381,7 @@ static void cut_loop(Kernel *kernel, const Machine *machine) {
     kernel->team = choose_team(kernel, machine);
     kernel->lanes = choose_lanes(kernel, machine);
     kernel->depth = choose_depth(kernel, machine);
+    kernel->at_once = 1;
     for (int s = 0; s < kernel->stages.count; s++)
         kernel->stages.at[s].lanes = stage_lanes(kernel, &kernel->stages.at[s], machine);
     if (kernel->team == TEAM_COLUMN && kernel->depth == 1)

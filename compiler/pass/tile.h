@@ -11,6 +11,9 @@ void kernel_cut(Kernel *kernel, const Machine *machine);
  * come from memory each time and fit into a block's shared memory. */
 void kernel_hold_row(Arena *arena, Kernel *kernel, const Machine *machine);
 
+/* Sets `at_once`, and the tiles that are left: of a kernel of a token. */
+void kernel_join_rows(Kernel *kernel, const Machine *machine);
+
 /* Gives a product the fewest tiles of which none takes longer than `seconds`: beside a longer kernel of its phase it then
  * leaves multiprocessors free at no cost. Small ones share a multiprocessor where several blocks fit, and stay as they are, as do long ones,
  * which are launches of their own. */

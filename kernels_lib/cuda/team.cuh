@@ -7,6 +7,7 @@
  *     Half      16 threads a row            16 rows a tile, all of which exist
  *     Whole     the whole block a row       1 row a tile
  *     Column<V, DEPTH>   DEPTH threads for V rows   for reductions over a slow axis: rows are neighbours in memory
+ *     Several<Team, COUNT>   such a team for COUNT rows at a time
  *
  * A team loops over its row's extent with `for (int k = team.first; k < N; k += team.stride)` and folds what its
  * threads found with team_sum, team_prod, team_max, team_min or team_reduce: every thread of the team gets the result, combined in
@@ -174,6 +175,61 @@ template <class Team, class T> __device__ T team_max(const Team &team, T value) 
 }
 template <class Team, class T> __device__ T team_min(const Team &team, T value) {
     return team.reduce(value, [](float a, float b) { return fminf(a, b); });
+}
+
+/* COUNT rows at a time, neighbours, all of which exist: what they have in common is read once, and their sums wait for each other's
+ * instructions instead of their own. The thread whose number is r, in its team, ends up with the sum of the team's r-th row, and does what
+ * happens once in that row; `row` is that one. */
+template <class Team, int COUNT> struct Several : Team {
+    static_assert(COUNT <= LANES, "a lane for each");
+    static constexpr int rows = COUNT * Team::rows, scratch = COUNT * Team::scratch;
+    int own = threadIdx.x % LANES < COUNT ? threadIdx.x % LANES : COUNT - 1, row = COUNT * Team::row + own;
+
+    __device__ explicit Several(char *shared) : Team(shared) {
+    }
+    /* Of what the threads have of each row: all of the thread's own. */
+    template <class T> __device__ T sum(const T (&parts)[COUNT]) const {
+        T sum{};
+#pragma unroll
+        for (int r = 0; r < COUNT; r++) {
+            T all = lanes_reduce(parts[r], [](T a, T b) { return a + b; });
+            sum = own == r ? all : sum;
+        }
+        if constexpr (Team::size > LANES) {
+            T *partial = (T *)Team::shared + own * WARPS;
+            if (threadIdx.x % LANES < COUNT)
+                partial[threadIdx.x / LANES] = sum;
+            __syncthreads();
+            sum = partial[0];
+#pragma unroll
+            for (int warp = 1; warp < WARPS; warp++)
+                sum += partial[warp];
+        }
+        return sum;
+    }
+};
+
+template <class Team, int COUNT> __device__ bool leads(const Several<Team, COUNT> &team) {
+    return team.first < COUNT;
+}
+
+/* The sum of row i, the thread's own, where add(i, j, sum) adds the STEP terms from j on of any of the team's rows, of N. */
+template <class T, int N, int STEP, class Team, int COUNT, class Add>
+__device__ T rows_sum(const Several<Team, COUNT> &team, int i, const Add &add) {
+    constexpr int turn = STEP * Team::stride, turns = N / turn;
+    T sums[COUNT] = {};
+    auto add_to_each = [&](int j) {
+#pragma unroll
+        for (int r = 0; r < COUNT; r++)
+            add(i - team.own + r, j, sums[r]);
+    };
+    const int first = STEP * team.first;
+#pragma unroll 8 // all loads of a short row are on their way at a time
+    for (int n = 0; n < turns; n++)
+        add_to_each(first + n * turn);
+    if (N % turn && first < N % turn)
+        add_to_each(first + turns * turn);
+    return team.sum(sums);
 }
 
 /* Largest power of two that is at most n, at least 1. */

@@ -129,9 +129,14 @@ train {
 """
 
 
-def test_a_text_is_written(mtc, tmp_path, monkeypatch):
+# products whose sums are two at a time, of warps and of blocks
+BROAD = WRITING.replace("32, 16)", "32, 272)").replace('), 16, name = "o")', '), 272, name = "o") + linear(gelu(linear(layer_norm(h), 2112)), 272)')
+
+
+@pytest.mark.parametrize("model", [WRITING, BROAD], ids=["small", "broad"])
+def test_a_text_is_written(model, mtc, tmp_path, monkeypatch):
     """One token after the other, drawn where they are decoded: what the processor's program writes of the same weights."""
-    (tmp_path / "m.mt").write_text(WRITING)
+    (tmp_path / "m.mt").write_text(model)
     (tmp_path / "t.txt").write_text("to be or not to be that is the question " * 12)
     monkeypatch.setenv("PATH", f"{ROOT / 'tests/support/cuda_on_host/bin'}:{os.environ['PATH']}")
     assert mtc("m.mt", "--target", "cpu", "-o", "cpu", cwd=tmp_path).returncode == 0

@@ -388,8 +388,31 @@ def test_what_the_end_of_a_tokens_row_reads_is_read_at_its_start(mtc, tmp_path):
 def test_loops_of_a_token_say_how_often_they_go_round(mtc, tmp_path):
     """All their loads are on their way at a time then. 184 of the scores are 5 rounds of a warp, or 6."""
     decoding = decoding_of(mtc, tmp_path)
-    assert "for (int j = 4 * team.first; j < 4 * team.first + X_COLUMNS; j += 4 * team.stride)" in decoding
+    assert "for (int j = team.first; j < team.first + X_COLUMNS; j += team.stride)" in decoding
     assert "for (int j = team.first; j < 184; j += team.stride)" in decoding
+
+
+def wide_decoding(mtc, folder, middle, precision):
+    """As decoding_of, with so many numbers in the middle."""
+    (folder / "m.mt").write_text(model_of(WIDE.replace("1024", str(middle)), 'tokens("tokens.bin")').replace("class[19]", "class[3000]"))
+    done = mtc(folder / "m.mt", "--emit=cu", "--arch", "sm_90a", "--precision", precision, "-o", folder / "m.cu")
+    assert done.returncode == 0, done.stderr
+    return (folder / "m.cu").read_text().split("// ---- decoding")[1]
+
+
+@pytest.mark.parametrize("middle, team", [(1056, "Warp"), (2112, "Several<Warp, 2>"), (2120, "Warp"), (3168, "Several<Warp, 3>")])
+def test_a_block_of_a_token_has_several_sums_at_a_time(middle, team, mtc, tmp_path):
+    """An H200 has 132 multiprocessors, and 1056 rows of a warp each are a block for each. 2120 come out even in 53 blocks alone; long rows,
+    256 of them, are two for each block."""
+    decoding = wide_decoding(mtc, tmp_path, middle, "bf16")
+    assert f"divide_up(M_1_SIZE, {team}::rows);" in decoding
+    assert f"bring_rows<{team}>(own.decode_m_1_weight_bf16," in decoding
+    assert re.search(r"Several<Whole, 2> team\(shared\);\n +int i = tile \* Several<Whole, 2>::rows \+ team.row;", decoding)
+    assert re.search(r"_sum = rows_sum<float, M_1_SIZE, \d>\(team, i, add\);", decoding)
+
+
+def test_integers_are_added_up_row_after_row(mtc, tmp_path):
+    assert "bring_rows<Warp>(own.m_1_weight," in wide_decoding(mtc, tmp_path, 2112, "int8")
 
 
 def texts_of(mtc, folder, *flags):

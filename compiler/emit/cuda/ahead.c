@@ -80,10 +80,13 @@ static const Node *factor_of(const Program *program, const Kernel *kernel, const
     return NULL;
 }
 
+static int64_t rows_of_tile(const Kernel *kernel) {
+    return kernel->at_once * (kernel->team == TEAM_WARP ? WARPS : 1);
+}
+
 static bool are_whole_packs(const Kernel *kernel, const Type *matrix) {
-    enum { MOST_BYTES = 32 * 1024 }; /* of a block, so that a multiprocessor holds several */
     const int64_t bytes = matrix->dim[1] * dtype_info[matrix->dtype].bytes;
-    return bytes % PACK_BYTES == 0 && bytes * (kernel->team == TEAM_WARP ? WARPS : 1) <= MOST_BYTES;
+    return bytes % PACK_BYTES == 0 && bytes * rows_of_tile(kernel) <= MOST_BROUGHT;
 }
 
 /* Where one token is decoded, reading weights is what takes the time. NULL: there is none. */
@@ -227,7 +230,7 @@ static const char *most_brought(Emitter *e, const Launch *launch) {
         const Node *weight = brought_by(e, launch, group);
         const Kernel *kernel = group->function->kernel;
         int64_t own = weight ? weight->type.dim[1] * dtype_info[weight->type.dtype].bytes : 0;
-        own *= kernel->team == TEAM_WARP ? WARPS : 1;
+        own *= rows_of_tile(kernel);
         if (own <= bytes)
             continue;
         const Shape shape = sizes_shape(e->sizes, weight);

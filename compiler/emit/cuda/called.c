@@ -16,6 +16,8 @@ const char *team_name(Emitter *e, const Kernel *kernel) {
         [TEAM_THREAD] = "Thread", [TEAM_WARP] = "Warp", [TEAM_HALF] = "Half", [TEAM_BLOCK] = "Whole"};
     if (kernel->team == TEAM_COLUMN)
         return arena_printf(e->arena, "Column<%d, %d>", kernel->lanes, kernel->depth);
+    if (kernel->at_once > 1)
+        return arena_printf(e->arena, "Several<%s, %d>", names[kernel->team], kernel->at_once);
     return names[kernel->team];
 }
 

@@ -36,7 +36,7 @@ static void declare_rows(Emitter *e, const Kernel *kernel, Writer *out) {
     const char *rows = row_count(e, kernel), *team = team_name(e, kernel);
     const char *tiles = rows;
     bool packs = kernel->team == TEAM_THREAD && kernel->lanes > 1;
-    if (kernel->rows > 1 && kernel->team != TEAM_BLOCK)
+    if (kernel->rows > 1 && (kernel->team != TEAM_BLOCK || kernel->at_once > 1))
         tiles = packs ? arena_printf(e->arena, "divide_up(%s, (%d * %s::rows))", rows, kernel->lanes, team)
                       : arena_printf(e->arena, "divide_up(%s, %s::rows)", rows, team);
     write_line(out, "static constexpr int tiles = %s;", tiles);
@@ -407,9 +407,10 @@ static void open_rows(const Body *row, const char *rows, Writer *out) {
         write_line(out, "%s i = %s * THREADS + threadIdx.x;", type, first);
     else
         write_line(out, "%s team(shared);", team);
-    if (kernel->team == TEAM_BLOCK && kernel->rows > 1)
+    const bool one = kernel->team == TEAM_BLOCK && kernel->at_once == 1;
+    if (one && kernel->rows > 1)
         write_line(out, "int i = tile;");
-    if (kernel->team == TEAM_COLUMN || kernel->team == TEAM_HALF || (kernel->team == TEAM_WARP && kernel->rows > 1))
+    else if (kernel->team != TEAM_THREAD && (kernel->team == TEAM_COLUMN || kernel->rows > 1))
         write_line(out, "%s i = %s * %s::rows + team.row;", type, first, team);
     if (is_checked(kernel))
         write_line(out, "bool exists = i < %s;", rows);
@@ -418,7 +419,7 @@ static void open_rows(const Body *row, const char *rows, Writer *out) {
     write_line(out, "gate();");
     if (kernel->team == TEAM_WARP && kernel->rows == 1)
         write_line(out, "if (team.row < WARPS - 1)\n    return;");
-    else if (kernel->team == TEAM_WARP || kernel->team == TEAM_THREAD)
+    else if ((kernel->team == TEAM_WARP && kernel->at_once == 1) || kernel->team == TEAM_THREAD)
         write_line(out, "if (i >= %s)\n    return;", rows);
 }
 
@@ -469,6 +470,14 @@ static const char *loop(const Body *row, const Stage *stage, const Tree *variabl
     const char *end = has_known_turns(row, stage) ? arena_printf(arena, "%s + %s", first, extent) : extent;
     return arena_printf(arena, "for (%s %s = %s; %s%s < %s; %s += %steam.stride)", type, v, first, exists, v, end, v,
                         times);
+}
+
+/* "float sum = rows_sum<float, WIDTH, 4>(team, i, add);", of lines for a row i and j, what it loops over. */
+static void sum_rows(Body *row, const Stage *stage, const char *name, const Writer *lines) {
+    const char *type = c_type(row->e, stage->reduces.at[0]->type.dtype), *add = names_claim(&row->names, "add");
+    write_lambda(row->out, arena_printf(row->e->arena, "auto %s = [&](int i, int j, %s &%s)", add, type, name), lines);
+    write_line(row->out, "%s %s = rows_sum<%s, %s, %d>(team, i, %s);", type, name, type, stage_extent(row->e, stage),
+               stage->lanes, add);
 }
 
 static void fold(Body *row, const Node *reduction, const char *name) {
@@ -550,6 +559,7 @@ const Dialect dialect_cuda = {
     .row_vectors = row_vectors,
     .hold = hold,
     .loop = loop,
+    .sum_rows = sum_rows,
     .fold = fold,
     .once = once,
     .sync = sync,

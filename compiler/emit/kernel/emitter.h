@@ -144,6 +144,9 @@ struct Dialect {
     void (*hold)(const HeldRow *held, const Writer *stages, Writer *out);
     /* "for (...)" over what the stage loops over, `variable` counting by its lanes. */
     const char *(*loop)(const Body *row, const Stage *stage, const Tree *variable);
+    /* Declares the sum `name` of the row, of those that the team has at a time; the lines add the terms at j to that of row i. Where there are
+     * such kernels. */
+    void (*sum_rows)(Body *row, const Stage *stage, const char *name, const Writer *lines);
     /* Before the loop over the terms of the sum `name`; NULL: nothing to do. */
     void (*sum)(Body *element, const char *name);
     /* After a loop: puts together what the threads of the row folded into `name`. NULL: nothing to do. */

@@ -240,6 +240,8 @@ static void write_sum(Body *element, const Node *product, const Index *at, const
 bool every_row_exists(const Kernel *kernel) {
     if (kernel->team == TEAM_COLUMN)
         return kernel->rows == kernel->tiles * (THREADS / kernel->depth * kernel->lanes);
+    if (kernel->at_once > 1)
+        return true;
     bool whole_tiles = kernel->team == TEAM_WARP && kernel->rows > 1 && kernel->rows % WARPS == 0;
     return kernel->team == TEAM_BLOCK || kernel->team == TEAM_HALF || whole_tiles;
 }
@@ -281,7 +283,8 @@ static Output fold_output(const Body *element, const Node *reduction, const Inde
     return (Output){.node = value, .at = *at, .to = into, .fold = reduction};
 }
 
-static void write_elements(Body *row, const Stage *stage, const char *const *folds) {
+/* What is done at each j. */
+static Writer element_lines(Body *row, const Stage *stage, const char *const *folds, const Tree *j) {
     Arena *arena = row->e->arena;
     Writer lines = writer_like(row->out);
     bool may_not_exist = row->kernel->team == TEAM_COLUMN &&
@@ -293,7 +296,6 @@ static void write_elements(Body *row, const Stage *stage, const char *const *fol
     }
     if (may_not_exist)
         depend_on_row(&element, row);
-    const Tree *j = element_counter(row->e, stage);
     Index at = stage_index(row, stage, j);
     for (int k = 0; k < stage->contractions.count; k++)
         write_sum(&element, stage->contractions.at[k], &at, k ? arena_printf(arena, "sum_%d", k + 1) : "sum");
@@ -303,9 +305,26 @@ static void write_elements(Body *row, const Stage *stage, const char *const *fol
         VEC_PUSH(arena, &outputs, fold_output(&element, stage->reduces.at[k], &at, into));
     }
     body_write(&element, &outputs);
+    return lines;
+}
+
+static void write_elements(Body *row, const Stage *stage, const char *const *folds) {
+    const Tree *j = element_counter(row->e, stage);
+    const Writer lines = element_lines(row, stage, folds, j);
     if (row->e->dialect->sum && only_adds_up(stage, &lines))
         row->e->dialect->sum(row, folds[0]);
     write_block(row->out, row->e->dialect->loop(row, stage, j), &lines);
+}
+
+/* Of several rows at a time. */
+static void write_sum_of_rows(Body *row, const Stage *stage) {
+    const Node *sum = stage->reduces.at[0];
+    const char *name = fold_name(row, sum);
+    introduce(row, stage);
+    const Writer lines = element_lines(row, stage, &name, element_counter(row->e, stage));
+    row->e->dialect->sum_rows(row, stage, name, &lines);
+    body_know(row, sum, row_number(row, name));
+    row->apart = false;
 }
 
 /* The outputs, in a branch where that much is known; NULL: in none. */
@@ -485,7 +504,9 @@ static void write_stages(Body *row) {
     row->ahead = &ahead;
     for (int s = 0; s < row->kernel->stages.count; s++) {
         const Stage *stage = &row->kernel->stages.at[s];
-        if (stage->inner)
+        if (stage->inner && row->kernel->at_once > 1)
+            write_sum_of_rows(row, stage);
+        else if (stage->inner)
             write_loop_stage(row, stage);
         else
             write_once(row, stage);
