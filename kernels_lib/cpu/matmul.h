@@ -11,10 +11,13 @@
 #define MTC_CPU_MATMUL_H
 
 #include "matmul_pairs.h"
-#include "matmul_panel.h"
+#include "matmul_windows.h"
+
+static const WindowWays window_ways = {copy_windows, see_rows, see_columns, pack_windows, matmul_add_pairs};
 
 /* All columns of b run under `left`, a panel at a time. */
-static inline void matmul_panels(real *sum, int stride, MatmulLeft left, Block b, int rows, int columns, int depth) {
+static inline void matmul_panels(real *sum, int stride, const MatmulLeft *left, Block b, int rows, int columns,
+                                 int depth) {
     real panel[MATMUL_DEPTH * MATMUL_PANEL] __attribute__((aligned(64)));
     for (int j = 0; j < columns; j += MATMUL_PANEL, b.at += MATMUL_PANEL * b.column) {
         int width = least(columns - j, MATMUL_PANEL);
@@ -23,9 +26,19 @@ static inline void matmul_panels(real *sum, int stride, MatmulLeft left, Block b
     }
 }
 
+static inline void matmul_windows(real *sum, int stride, const MatmulLeft *left, const Matrix *b, int k, int j0,
+                                  int rows, int columns, int depth) {
+    real panel[MATMUL_DEPTH * MATMUL_PANEL] __attribute__((aligned(64)));
+    for (int j = 0; j < columns; j += MATMUL_PANEL) {
+        int width = least(columns - j, MATMUL_PANEL);
+        b->ways->pack(panel, b, k, j0 + j, depth, width);
+        matmul_panel(sum + j, stride, rows, matmul_vectors(width), depth, left, panel);
+    }
+}
+
 /* Columns that are copied, some at a time. The copy has a frame of its own, which a product does without that needs none: a frame's
  * pages may be touched at each call. */
-MATMUL_ONCE void matmul_copied(real *sum, int stride, MatmulLeft left, const Matrix *b, int k, int j, int rows,
+MATMUL_ONCE void matmul_copied(real *sum, int stride, const MatmulLeft *left, const Matrix *b, int k, int j, int rows,
                                int columns, int depth) {
     real copied[MATMUL_DEPTH * MATMUL_WIDEST] __attribute__((aligned(64)));
     for (int first = 0; first < columns; first += MATMUL_WIDEST) {
@@ -38,14 +51,21 @@ MATMUL_ONCE void matmul_copied(real *sum, int stride, MatmulLeft left, const Mat
 /* All columns of the tile, sums over k upwards. */
 MATMUL_ONCE void matmul_add_upwards(real *sum, int stride, const Matrix *a, const Matrix *b, int i0, int j0, int rows,
                                     int columns, int depth) {
-    real room[(MATMUL_TALLEST + MATMUL_ROWS) * MATMUL_DEPTH] __attribute__((aligned(64)));
+    real room[MATMUL_ROOM] __attribute__((aligned(64)));
+    MatmulLeft left;
+    bool seen = a->kind == MATRIX_WINDOW && !a->transposed && a->ways->see_rows(&left, a, i0, rows, room);
     for (int k = 0; k < depth; k += MATMUL_DEPTH) {
         int steps = least(depth - k, MATMUL_DEPTH);
-        MatmulLeft left = matmul_left(a, i0, k, rows, columns, steps, room);
-        if (b->kind == MATRIX_PLAIN && b->element == ELEMENT_REAL)
-            matmul_panels(sum, stride, left, block_of(b, k, j0, steps, columns, true, NULL), rows, columns, steps);
+        if (seen)
+            a->ways->see_columns(&left, a, k, steps);
         else
-            matmul_copied(sum, stride, left, b, k, j0, rows, columns, steps);
+            matmul_left(&left, a, i0, k, rows, columns, steps, room);
+        if (b->kind == MATRIX_PLAIN && b->element == ELEMENT_REAL)
+            matmul_panels(sum, stride, &left, block_of(b, k, j0, steps, columns, true, NULL), rows, columns, steps);
+        else if (may_pack_windows(b))
+            matmul_windows(sum, stride, &left, b, k, j0, rows, columns, steps);
+        else
+            matmul_copied(sum, stride, &left, b, k, j0, rows, columns, steps);
     }
 }
 
@@ -59,7 +79,7 @@ MATMUL_ONCE void matmul_add(real *sum, int stride, Matrix a, Matrix b, int i0, i
         return;
     }
     for (int j = 0; j < columns; j += MATMUL_WIDEST)
-        a.add_pairs(sum + j, stride, &a, &b, i0, j0 + j, rows, least(columns - j, MATMUL_WIDEST));
+        a.ways->add_pairs(sum + j, stride, &a, &b, i0, j0 + j, rows, least(columns - j, MATMUL_WIDEST));
 }
 
 /* The tile itself. */

@@ -22,9 +22,9 @@ enum {
 
 typedef real MatmulPixels[MATMUL_PAIR_ROOM * MATMUL_PAIR_DEPTH], MatmulTaps[MATMUL_PAIR_DEPTH * MATMUL_PANEL];
 
-/* Of few channels, the transformation takes longer than what it saves. */
+/* Of few channels, the transformation takes longer than what it saves, beside windows that are no copies (matmul_windows.h). */
 static inline bool matmul_in_pairs(const Matrix *a, int depth) {
-    enum { FEWEST_CHANNELS = 16 };
+    enum { FEWEST_CHANNELS = 32 };
     const Axis *along = &a->along_columns;
     bool neighbours = along->stride == 1 && along->spread == 1 && (along->dilation == 1 || along->dilation == -1);
     return a->kind == MATRIX_WINDOW && a->element != ELEMENT_I8 && !a->transposed && a->first_column == 0 &&
@@ -153,6 +153,10 @@ MATMUL_ONCE void matmul_add_pairs(real *sum, int stride, const Matrix *a, const 
     int begin = a->first_row + i0, deep = a->along_rows.taps * a->channels;
     MatmulPairs pairs = matmul_pairs_of(a, begin, rows);
     int wide = (columns + 15) / 16 * 16, size = (pairs.count + MATMUL_ROWS) * wide;
+    MatmulLeft left[4];
+    for (int p = 0; p < 4; p++)
+        matmul_left_of(&left[p], pairs.count, MATMUL_PAIR_DEPTH, pixels[p], MATMUL_ROWS * MATMUL_PAIR_DEPTH,
+                       MATMUL_PAIR_DEPTH, 1);
     zero_numbers(product, 4 * size);
     for (int k = 0; k < deep; k += MATMUL_PAIR_DEPTH) {
         int depth = least(deep - k, MATMUL_PAIR_DEPTH);
@@ -161,8 +165,8 @@ MATMUL_ONCE void matmul_add_pairs(real *sum, int stride, const Matrix *a, const 
             int width = least(columns - j, MATMUL_PANEL);
             matmul_pack_taps(taps, a, b, k, j0 + j, width, depth);
             for (int p = 0; p < 4; p++)
-                matmul_panel(product + p * size + j, wide, pairs.count, matmul_vectors(width), depth,
-                             (MatmulLeft){pixels[p], MATMUL_ROWS * MATMUL_PAIR_DEPTH, MATMUL_PAIR_DEPTH, 1}, taps[p]);
+                matmul_panel(product + p * size + j, wide, pairs.count, matmul_vectors(width), depth, &left[p],
+                             taps[p]);
         }
     }
     matmul_finish_pairs(sum, stride, product, wide, size, &pairs, begin, rows, columns);

@@ -47,6 +47,7 @@ enum {
     MATMUL_PANEL = MATMUL_VECTORS * MATMUL_LANES,
     MATMUL_DEPTH = WIDEST_BLOCK, /* a panel of this depth stays in the first-level cache */
     MATMUL_TALLEST = 128,        /* rows of a tile */
+    MATMUL_ROOM = 1 << 16,       /* numbers of them that are copied at a time, or that windows see */
     MATMUL_WIDEST = 96           /* columns that are copied at a time */
 };
 
@@ -60,22 +61,23 @@ static inline void matmul_store(real *at, MatmulVector v) {
     memcpy(at, &v, sizeof v);
 }
 
-/* The left operand as registers read it: element (i, k) of the group of MATMUL_ROWS rows that row `first` begins is
- * at[first / MATMUL_ROWS * group + i * row + k * column]. */
-typedef struct MatmulLeft {
-    const real *at;
-    ptrdiff_t group, row, column;
-} MatmulLeft;
+/* The left operand as registers read it: element (i, k) is row[i][offset[k]]. Behind the last row it follows again and again. */
+struct MatmulLeft {
+    const real *row[MATMUL_TALLEST + MATMUL_ROWS];
+    int offset[MATMUL_DEPTH];
+    int line; /* windows: from a line of what they see to the next */
+};
 
-/* Adds up `height` rows x `vectors` vectors; rows from `rows` on repeat the last one. What is loaded is named before it is used: a
- * multiply-add that loads for itself loads again in each row. */
-static inline __attribute__((always_inline)) void
-matmul_registers(int height, int vectors, real *sum, int stride, int rows, int depth, MatmulLeft a, const real *panel) {
+/* Adds up `height` rows x `vectors` vectors. What is loaded is named before it is used: a multiply-add that loads for itself loads
+ * again in each row. */
+static inline __attribute__((always_inline)) void matmul_registers(int height, int vectors, real *sum, int stride,
+                                                                   int depth, const real *const *from,
+                                                                   const int *offset, const real *panel) {
     MATMUL_FUSES
     MatmulVector acc[MATMUL_ROWS][MATMUL_VECTORS];
     const real *row[MATMUL_ROWS];
     for (int i = 0; i < height; i++) {
-        row[i] = a.at + least(i, rows - 1) * a.row;
+        row[i] = from[i];
         for (int v = 0; v < vectors; v++)
             acc[i][v] = matmul_load(sum + i * stride + v * MATMUL_LANES);
     }
@@ -84,7 +86,7 @@ matmul_registers(int height, int vectors, real *sum, int stride, int rows, int d
         for (int v = 0; v < vectors; v++)
             right[v] = matmul_load(panel + v * MATMUL_LANES);
         for (int i = 0; i < height; i++) {
-            real left = row[i][k * a.column];
+            real left = row[i][offset[k]];
             for (int v = 0; v < vectors; v++)
                 acc[i][v] += left * right[v];
         }
@@ -141,17 +143,18 @@ static inline void matmul_pack(real *panel, int width, int columns, int depth, B
 
 /* All rows of the tile run over a panel of `vectors` vectors. */
 static inline __attribute__((always_inline)) void matmul_rows(int vectors, real *sum, int stride, int rows, int depth,
-                                                              MatmulLeft a, const real *panel) {
-    for (; rows > MATMUL_ROWS - MATMUL_STEP; rows -= MATMUL_ROWS, sum += MATMUL_ROWS * stride, a.at += a.group)
-        matmul_registers(MATMUL_ROWS, vectors, sum, stride, rows, depth, a, panel);
+                                                              const MatmulLeft *a, const real *panel) {
+    const real *const *row = a->row;
+    for (; rows > MATMUL_ROWS - MATMUL_STEP; rows -= MATMUL_ROWS, sum += MATMUL_ROWS * stride, row += MATMUL_ROWS)
+        matmul_registers(MATMUL_ROWS, vectors, sum, stride, depth, row, a->offset, panel);
     if (rows > MATMUL_STEP)
-        matmul_registers(2 * MATMUL_STEP, vectors, sum, stride, rows, depth, a, panel);
+        matmul_registers(2 * MATMUL_STEP, vectors, sum, stride, depth, row, a->offset, panel);
     else if (rows > 0)
-        matmul_registers(MATMUL_STEP, vectors, sum, stride, rows, depth, a, panel);
+        matmul_registers(MATMUL_STEP, vectors, sum, stride, depth, row, a->offset, panel);
 }
 
 /* A constant number of vectors in each call: the sums are registers. */
-MATMUL_FUSED void matmul_panel(real *sum, int stride, int rows, int vectors, int depth, MatmulLeft a,
+MATMUL_FUSED void matmul_panel(real *sum, int stride, int rows, int vectors, int depth, const MatmulLeft *a,
                                const real *panel) {
     if (vectors == 1)
         matmul_rows(1, sum, stride, rows, depth, a, panel);
@@ -185,20 +188,37 @@ static inline void matmul_turn(real *to, int rows, int depth, int whole, Block a
         }
 }
 
+static inline void matmul_repeat_last(MatmulLeft *left, int rows) {
+    for (int i = rows; i < rows + MATMUL_ROWS; i++)
+        left->row[i] = left->row[rows - 1];
+}
+
+/* Groups of MATMUL_ROWS rows, `group` apart; element (i, k) of one is at[i * row + k * column]. */
+static inline void matmul_left_of(MatmulLeft *left, int rows, int depth, const real *at, ptrdiff_t group, ptrdiff_t row,
+                                  ptrdiff_t column) {
+    for (int i = 0; i < rows; i++)
+        left->row[i] = at + i / MATMUL_ROWS * group + i % MATMUL_ROWS * row;
+    matmul_repeat_last(left, rows);
+    for (int k = 0; k < depth; k++)
+        left->offset[k] = k * (int)column;
+}
+
 /* Lines across k would meet in the cache where they lie: they are turned, some at a time. Short ones that a single panel reads stay. */
-static inline MatmulLeft matmul_left(const Matrix *a, int i, int k, int rows, int columns, int depth, real *room) {
+static inline void matmul_left(MatmulLeft *left, const Matrix *a, int i, int k, int rows, int columns, int depth,
+                               real *room) {
     enum { LINES = 8 };
     bool once = columns <= MATMUL_PANEL && a->columns <= MATMUL_TALLEST;
     if (!a->transposed || once) {
         Block block = block_of(a, i, k, rows, depth, true, room);
-        return (MatmulLeft){block.at, MATMUL_ROWS * block.row, block.row, block.column};
+        matmul_left_of(left, rows, depth, block.at, MATMUL_ROWS * block.row, block.row, block.column);
+        return;
     }
     real lines[MATMUL_TALLEST * LINES];
     for (int first = 0; first < depth; first += LINES) {
         int some = least(depth - first, LINES);
         matmul_turn(room + first * MATMUL_ROWS, rows, some, depth, block_of(a, i, k + first, rows, some, true, lines));
     }
-    return (MatmulLeft){room, MATMUL_ROWS * depth, 1, MATMUL_ROWS};
+    matmul_left_of(left, rows, depth, room, MATMUL_ROWS * depth, 1, MATMUL_ROWS);
 }
 
 #endif

@@ -30,7 +30,8 @@ typedef enum MatrixKind { MATRIX_PLAIN, MATRIX_WINDOW, MATRIX_FILTER } MatrixKin
 typedef enum Element { ELEMENT_REAL, ELEMENT_NARROW, ELEMENT_I8, ELEMENT_E4M3 } Element;
 
 typedef struct Matrix Matrix;
-typedef void AddPairs(real *sum, int stride, const Matrix *a, const Matrix *b, int i0, int j0, int rows, int columns);
+typedef struct WindowWays WindowWays;
+typedef struct MatmulLeft MatmulLeft;
 
 struct Matrix {
     const void *at;
@@ -41,11 +42,8 @@ struct Matrix {
     int columns;
     int height, width, channels; /* window: of the image */
     Axis along_rows, along_columns;
-    /* Window: how blocks are copied, and a product is added up two outputs at a time: code that a program without windows is not
-     * compiled with. */
-    void (*copy)(void *to, int stride, const Matrix *m, int row, int column, int rows, int columns);
-    AddPairs *add_pairs;
-    int outputs, taps; /* filter */
+    const WindowWays *ways; /* window: matmul_windows.h; code that a program without windows is not compiled with */
+    int outputs, taps;      /* filter */
 };
 
 #define is_narrow(at) _Generic(*(at), Narrow : true, default : false)
@@ -53,12 +51,10 @@ struct Matrix {
     _Generic(*(at), Narrow : ELEMENT_NARROW, signed char : ELEMENT_I8, e4m3 : ELEMENT_E4M3, default : ELEMENT_REAL)
 
 #define matrix(from, count) ((Matrix){.at = (from), .element = element_at(from), .columns = (count)})
-#define window(from, ...) window_of(from, element_at(from), matmul_add_pairs, __VA_ARGS__)
+#define window(from, ...) window_of(from, element_at(from), &window_ways, __VA_ARGS__)
 #define filter(from, ...) filter_of(from, element_at(from), __VA_ARGS__)
 
-static inline void copy_windows(void *to, int stride, const Matrix *m, int row, int column, int rows, int columns);
-
-static inline Matrix window_of(const void *at, Element element, AddPairs *add_pairs, int height, int width,
+static inline Matrix window_of(const void *at, Element element, const WindowWays *ways, int height, int width,
                                int channels, Axis along_rows, Axis along_columns) {
     return (Matrix){.at = at,
                     .kind = MATRIX_WINDOW,
@@ -69,8 +65,7 @@ static inline Matrix window_of(const void *at, Element element, AddPairs *add_pa
                     .channels = channels,
                     .along_rows = along_rows,
                     .along_columns = along_columns,
-                    .copy = copy_windows,
-                    .add_pairs = add_pairs};
+                    .ways = ways};
 }
 
 static inline Matrix filter_of(const void *at, Element element, int outputs, int taps, int channels) {
@@ -284,10 +279,24 @@ static inline ptrdiff_t row_at(const Matrix *m, int row) {
     return ((ptrdiff_t)(row % m->outputs) * m->taps + row / m->outputs) * m->channels;
 }
 
+/* What is done with windows. */
+struct WindowWays {
+    /* As copy_block. */
+    void (*copy)(void *to, int stride, const Matrix *m, int row, int column, int rows, int columns);
+    /* A left operand's rows, where its images lie, or in `room` with the zeros around them; false: there is no room. Then those
+     * of its columns that are multiplied next. */
+    bool (*see_rows)(MatmulLeft *left, const Matrix *m, int row, int rows, real *room);
+    void (*see_columns)(MatmulLeft *left, const Matrix *m, int column, int columns);
+    /* A panel of a right operand. */
+    void (*pack)(real *panel, const Matrix *m, int row, int column, int rows, int columns);
+    /* All of a product's depth, two outputs at a time. */
+    void (*add_pairs)(real *sum, int stride, const Matrix *a, const Matrix *b, int i0, int j0, int rows, int columns);
+};
+
 /* to[i * stride + j] = m(row + i, column + j), as m is stored. */
 static inline void copy_block(void *to, int stride, const Matrix *m, int row, int column, int rows, int columns) {
     if (m->kind == MATRIX_WINDOW)
-        m->copy(to, stride, m, row, column, rows, columns);
+        m->ways->copy(to, stride, m, row, column, rows, columns);
     else
         for (int i = 0; i < rows; i++)
             copy_numbers(copied_at(m, to, (ptrdiff_t)i * stride), m, row_at(m, row + i) + column, columns);
