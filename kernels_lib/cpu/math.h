@@ -98,10 +98,23 @@ static inline real sign(real x) {
     return (real)((x > 0) - (x < 0));
 }
 
-/* Not a number stays not a number, so that a fault in a layer reaches the loss. */
-static inline real relu(real x) {
-    return x < 0 ? 0 : x;
+/* Not a number stays not a number, so that a fault in a layer reaches the loss. Without a choice: where a condition of the result is
+ * stored too, gcc asks for it in both branches, and makes no vector code of them. */
+static inline float float_relu(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return float_bits(bits & -(uint32_t) !(x < 0));
 }
+
+static inline double double_relu(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits &= -(uint64_t) !(x < 0);
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+#define relu(x) _Generic((x), float : float_relu, default : double_relu)(x)
 
 __attribute__((always_inline)) static inline real sigmoid(real x) {
     return 1 / (1 + exp(-x));
