@@ -146,8 +146,8 @@ static void d_z_weight(const Tensors *t) {
     for (int i0 = 0; i0 < Y; i0 += ROWS)
         for (int j0 = 0; j0 < H; j0 += COLUMNS) {
             real sums[ROWS * COLUMNS];
-            int rows = Y - i0 < ROWS ? Y - i0 : ROWS;
-            int columns = H - j0 < COLUMNS ? H - j0 : COLUMNS;
+            int rows = Y;
+            int columns = H;
             Matrix left = transposed(matrix(t->d_z, Y));
             Matrix right = matrix(t->h, H);
             matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);
@@ -182,8 +182,8 @@ static void d_h_weight(const Tensors *t) {
     for (int i0 = 0; i0 < H; i0 += ROWS)
         for (int j0 = 0; j0 < X; j0 += COLUMNS) {
             real sums[ROWS * COLUMNS];
-            int rows = H - i0 < ROWS ? H - i0 : ROWS;
-            int columns = X - j0 < COLUMNS ? X - j0 : COLUMNS;
+            int rows = H;
+            int columns = X;
             Matrix left = transposed(matrix(t->d_h_pre, H));
             Matrix right = matrix(t->x_2, X);
             matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);

@@ -181,8 +181,8 @@ static void d_y_weight(const Tensors *t) {
     for (int i0 = 0; i0 < Y; i0 += ROWS)
         for (int j0 = 0; j0 < A_2; j0 += COLUMNS) {
             real sums[ROWS * COLUMNS];
-            int rows = Y - i0 < ROWS ? Y - i0 : ROWS;
-            int columns = A_2 - j0 < COLUMNS ? A_2 - j0 : COLUMNS;
+            int rows = Y;
+            int columns = A_2;
             Matrix left = transposed(matrix(t->d_y, Y));
             Matrix right = matrix(t->b_2, A_2);
             matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);

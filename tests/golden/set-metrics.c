@@ -115,8 +115,8 @@ static void d_y_weight(const Tensors *t) {
     for (int i0 = 0; i0 < 1; i0 += ROWS)
         for (int j0 = 0; j0 < X; j0 += COLUMNS) {
             real sums[ROWS * COLUMNS];
-            int rows = 1 - i0 < ROWS ? 1 - i0 : ROWS;
-            int columns = X - j0 < COLUMNS ? X - j0 : COLUMNS;
+            int rows = 1;
+            int columns = X;
             Matrix left = transposed(matrix(t->d_y, 1));
             Matrix right = matrix(t->x_2, X);
             matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);

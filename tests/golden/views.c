@@ -135,8 +135,8 @@ static void d_y_weight(const Tensors *t) {
     for (int i0 = 0; i0 < Y; i0 += ROWS)
         for (int j0 = 0; j0 < Y_WEIGHT_COLUMNS; j0 += COLUMNS) {
             real sums[ROWS * COLUMNS];
-            int rows = Y - i0 < ROWS ? Y - i0 : ROWS;
-            int columns = Y_WEIGHT_COLUMNS - j0 < COLUMNS ? Y_WEIGHT_COLUMNS - j0 : COLUMNS;
+            int rows = Y;
+            int columns = Y_WEIGHT_COLUMNS;
             Matrix left = transposed(matrix(t->d_y, Y));
             Matrix right = matrix(t->to_y_add, Y_WEIGHT_COLUMNS);
             matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);

@@ -301,14 +301,23 @@ static void write_epilogue(Body *tile, Writer *out) {
     out->indent--;
 }
 
+/* "int rows = M - i0 < ROWS ? M - i0 : ROWS;", or what it is in all tiles: short loops over a number that is known are vector code. */
+static void write_extent(Writer *out, const char *lines, const char *begin, const char *most, const char *size,
+                         int64_t extent, int64_t tile) {
+    if (extent > tile && extent % tile)
+        write_line(out, "int %s = %s - %s < %s ? %s - %s : %s;", lines, size, begin, most, size, begin, most);
+    else
+        write_line(out, "int %s = %s;", lines, extent < tile ? size : most);
+}
+
 /* In the loops over tiles: what depends on `b` alone is read here, once for all of the tile. */
 static void write_tile(Body *tile, const char *m, const char *n) {
     const Kernel *k = tile->kernel;
     Emitter *e = tile->e;
     Writer *out = tile->out;
     write_line(out, "%s sums[ROWS * COLUMNS];", sum_type(tile));
-    write_line(out, "int rows = %s - i0 < ROWS ? %s - i0 : ROWS;", m, m);
-    write_line(out, "int columns = %s - j0 < COLUMNS ? %s - j0 : COLUMNS;", n, n);
+    write_extent(out, "rows", "i0", "ROWS", m, k->m, k->tile.m);
+    write_extent(out, "columns", "j0", "COLUMNS", n, k->n, k->tile.n);
     if (k->a.kind == OPERAND_WINDOW || k->b.kind == OPERAND_WINDOW)
         write_line(out, "// Axis: outputs, taps, stride, dilation, pad, spread");
     write_line(out, "Matrix left = %s;", operand_text(e, &k->a));
