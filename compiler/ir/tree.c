@@ -103,6 +103,8 @@ const Tree *tree_infix(Arena *arena, const char *op, const Tree *a, const Tree *
 }
 
 const Tree *tree_choice(Arena *arena, const Tree *condition, const Tree *yes, const Tree *no) {
+    if (tree_same(yes, no))
+        return yes;
     return make(arena, TREE_CHOICE, NULL, PREC_COND, (const Tree *[]){condition, yes, no}, 3);
 }
 
@@ -165,6 +167,8 @@ const Tree *tree_summed(Arena *arena, const Tree *e) {
 }
 
 const Tree *tree_with_parts(Arena *arena, const Tree *e, const Tree *const *parts) {
+    if (e->kind == TREE_CHOICE)
+        return tree_choice(arena, parts[0], parts[1], parts[2]);
     const Tree *made = e->count ? make(arena, e->kind, e->text, e->prec, parts, e->count) : e;
     return e->wide && !made->wide ? tree_as_wide(arena, made) : made;
 }

@@ -169,7 +169,8 @@ static void write_column(const Nest *nest, Body *around, const Stage *stage, con
     Body column = body_inside(around, &lines, "j", NULL);
     Outputs outputs = column_outputs(nest, &column, stage, numbers);
     body_write(&column, &outputs);
-    write_loop(nest, stage, &lines, around->out);
+    if (lines.lines.count)
+        write_loop(nest, stage, &lines, around->out);
 }
 
 /* The loop over the columns; where a view reads under a condition that is the same for all of them, one for each case. */
@@ -188,9 +189,11 @@ static void write_columns(const Nest *nest, Body *around, const Stage *stage, co
     }
     write_open(around->out, "if (%s) {", body_text(around, condition));
     write_all(around->out, &lines[true]);
-    around->out->indent--;
-    write_open(around->out, "} else {");
-    write_all(around->out, &lines[false]);
+    if (lines[false].lines.count) {
+        around->out->indent--;
+        write_open(around->out, "} else {");
+        write_all(around->out, &lines[false]);
+    }
     write_close(around->out, "}");
 }
 

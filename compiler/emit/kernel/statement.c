@@ -1,6 +1,8 @@
 /* What becomes of values: statements, and in vector code the loop over the lanes. */
 #include "emit/kernel/term.h"
 
+#include <stdlib.h>
+
 /* Loads in the statement of `term` of what an earlier statement has `written` must come before that. */
 static void mark_overwritten(Term *term, const Buffer *written) {
     if (term_is_shared(term))
@@ -111,15 +113,21 @@ static void find_values(Body *body, Effects *effects) {
     }
 }
 
-/* A pack that is there already needs no statement: takes it out. */
-static void take_out_whole(Effects *effects) {
+/* 0 is added to a sum, which began with 0 and hence is never -0. */
+static bool adds_nothing(const Effect *effect) {
+    const Node *fold = effect->output->fold;
+    return fold && op_adds(fold->op) && effect->value->kind == TREE_NUMBER && strtod(effect->value->text, NULL) == 0;
+}
+
+/* A pack that is there already needs no statement, nor does a 0 that is added: takes them out. */
+static void take_out_needless(Effects *effects) {
     int left = 0;
     for (int k = 0; k < effects->count; k++) {
         PackStore *pack = effects->at[k].output->pack;
         const char *there = pack ? whole_pack(effects->at[k].value) : NULL;
         if (there)
             *pack = (PackStore){pack->dtype, there, pack->to, false, pack->rounded};
-        else
+        else if (!adds_nothing(&effects->at[k]))
             effects->at[left++] = effects->at[k];
     }
     effects->count = left;
@@ -131,7 +139,7 @@ static void write_statements(Body *body, const Outputs *outputs) {
     Effects effects = {0};
     find_terms(body, outputs, &effects);
     find_values(body, &effects);
-    take_out_whole(&effects);
+    take_out_needless(&effects);
     for (int k = effects.count - 1; k > 0; k--)
         if (joins(&effects, k)) {
             const char *right = effects.at[k].chain ? effects.at[k].chain : body_text(body, effects.at[k].value);
