@@ -242,7 +242,7 @@ static Node *split_node(Graph *g, Node *n, const void *context) {
     const bool decodes = machine->blocks && (g == g->module->decode || g == g->module->texts);
     Node *split = decodes ? split_few_rows(g, n, machine) : split_windows(g, n, machine);
     split = split ? split : split_reduction(g, n, machine);
-    return split || !machine->blocks ? split : split_product(g, n, machine);
+    return split ? split : split_product(g, n, machine);
 }
 
 /* ---- the shape of a sum of slices ----
