@@ -191,10 +191,32 @@ static void write_place_remark(Emitter *e, const Function *f, Writer *out) {
     write_comment(out, 0, arena_printf(e->arena, "At %d places: %s ... %s", f->places, f->name, last));
 }
 
+static const char *tensors_type(Emitter *e, const Function *f) {
+    return f->type ? arena_printf(e->arena, "struct %s", f->type) : "Tensors";
+}
+
 /* "static void h(const Tensors *t)", the parameters being those that its text uses. */
 static const char *signature(Emitter *e, const Function *f) {
-    const char *type = f->type ? arena_printf(e->arena, "struct %s", f->type) : "Tensors";
-    return arena_printf(e->arena, "static void %s(%s)", f->name, c_parameters(e, f, type, "void"));
+    return arena_printf(e->arena, "static void %s(%s)", f->name, c_parameters(e, f, tensors_type(e, f), "void"));
+}
+
+static bool stores_bytes(const Kernel *kernel) {
+    bool stores = false;
+    for (int k = 0; k < kernel->stores.count; k++) {
+        DType dtype = kernel->stores.at[k]->type.dtype;
+        stores |= dtype == DT_U8 || dtype_is_byte(dtype);
+    }
+    return stores;
+}
+
+/* A byte that is stored could be a part of what says where tensors lie, which would be read anew behind it: loops would be no vector
+ * code. */
+static void write_lines_of(Emitter *e, const Function *f, Writer *out) {
+    if (stores_bytes(f->kernel)) {
+        write_line(out, "const %s known = *t; // no part of it is a byte that is stored", tensors_type(e, f));
+        write_line(out, "t = &known;");
+    }
+    write_all(out, &f->lines);
 }
 
 /* What calls the function with its sizes. */
@@ -215,7 +237,7 @@ static void write_general(Emitter *e, const Function *f, Writer *out) {
         text_printf(&sizes, ", const int %s", f->parameters.at[k]);
     write_open(out, "static inline __attribute__((always_inline)) void %s(%s%s) {", f->general,
                c_parameters(e, f, arena_printf(e->arena, "struct %s", f->type), ""), text_string(&sizes));
-    write_all(out, &f->lines);
+    write_lines_of(e, f, out);
     write_close(out, "}");
     for (int k = 0; k < e->functions.count; k++)
         if (e->functions.at[k].like == k && e->functions.at[k].sized == f - e->functions.at)
@@ -230,6 +252,6 @@ void write_c_function(Emitter *e, const Function *f, Writer *out) {
     if (f->places > 1)
         write_place_remark(e, f, out);
     write_open(out, "%s {", signature(e, f));
-    write_all(out, &f->lines);
+    write_lines_of(e, f, out);
     write_close(out, "}");
 }

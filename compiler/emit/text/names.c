@@ -27,7 +27,7 @@ static const char reserved[] =
     "MATMUL_COLUMNS "
     "math_errhandling Axis Product Tile TensorTile TurnTile Shape Cut Own tiles each row_floats shared_bytes "
     "wanted_bytes kernel_bytes weights_at "
-    "folds_of width_of is_tensor takes_turns is_resident MtcRun decode draw_tokens token_graphs Decode";
+    "folds_of width_of is_tensor takes_turns is_resident MtcRun known decode draw_tokens token_graphs Decode";
 
 bool has_word(const char *text, const char *word) {
     size_t length = strlen(word);
