@@ -31,6 +31,11 @@ void write_net_tables(Emitter *e, Writer *out); /* of a library of the predictio
 const Node *output_of(const Program *program);  /* NULL: none */
 const Node *prediction(const Emitter *e);       /* of evaluation; NULL: none */
 
+/* ---- tensor_tables.c: weights, states, values ---- */
+
+int write_tensor_table(Emitter *e, Writer *out); /* returns how many */
+int row_of_weight(const Emitter *e, int weight); /* of the weight in the table */
+
 /* ---- generation_tables.c: text that goes on from a prompt ---- */
 
 void write_caches(Emitter *e, Writer *out);     /* a table, where several texts are decoded at a time */

@@ -1,0 +1,146 @@
+/* The table of tensors: weights, what the optimizer keeps of them, and the values of a training step. */
+#include "emit/kernel/function.h"
+#include "emit/kernel/table.h"
+#include "emit/program/program.h"
+
+/* NULL: a weight, which is what a row is that does not say it. */
+static const char *role_of(const Emitter *e, const Buffer *buffer) {
+    if (buffer->kind == BUFFER_STATE)
+        return "MTC_STATE";
+    return e->module->weights.at[buffer->index].kind == WEIGHT_BUFFER ? "MTC_BUFFER" : NULL;
+}
+
+int row_of_weight(const Emitter *e, int weight) {
+    int row = 0;
+    for (int i = 0; i < weight; i++)
+        row += e->plan->of_weight[i] >= 0;
+    return row;
+}
+
+/* As the runtime reads it. */
+static Init init_of(const Emitter *e, const Buffer *buffer) {
+    if (buffer->kind == BUFFER_WEIGHT)
+        return e->module->weights.at[buffer->index].init;
+    const Weight *state = &e->module->states.at[buffer->index];
+    Init init = state->init;
+    if (init.kind == INIT_COPY)
+        init.a = row_of_weight(e, state->of);
+    return init;
+}
+
+static const int *file_order(const Emitter *e, const Buffer *buffer) {
+    const Module *module = e->module;
+    const Weight *tensors = buffer->kind == BUFFER_WEIGHT ? module->weights.at : module->states.at;
+    return tensors[buffer->index].file_order;
+}
+
+/* "{0, 3, 1, 2}". */
+static const char *file_axes(const Emitter *e, const int *order, int rank) {
+    Text text = TEXT(e->arena);
+    for (int k = 0; k < rank; k++)
+        text_printf(&text, "%s%d", k ? ", " : "{", order[k]);
+    text_putc(&text, '}');
+    return text_string(&text);
+}
+
+static void add_init(Emitter *e, const Init *init, RowTable *table) {
+    static const char *const inits[] = {
+        [INIT_CONSTANT] = "MTC_CONSTANT", [INIT_UNIFORM] = "MTC_UNIFORM", [INIT_NORMAL] = "MTC_NORMAL",
+        [INIT_COPY] = "MTC_COPY",         [INIT_WHITE] = "MTC_WHITE",     [INIT_DIRAC] = "MTC_DIRAC"};
+    if (init->kind == INIT_ZEROS)
+        return;
+    table_text(table, "init", inits[init->kind]);
+    if (init->kind == INIT_COPY)
+        table_number(table, "a", (int64_t)init->a);
+    else if (init->a != 0)
+        table_text(table, "a", number(e->arena, init->a));
+    if (init->b != 0)
+        table_text(table, "b", number(e->arena, init->b));
+}
+
+/* A line of what write_value_macro says. */
+static void add_value(Emitter *e, const Buffer *buffer, RowTable *table) {
+    table_row(table, NULL);
+    table->rows.at[table->rows.count - 1].macro = "VALUE";
+    table_name(table, NULL, buffer->label);
+    table_text(table, NULL, runtime_type(e, buffer->type.dtype, true));
+    table_number(table, NULL, buffer->offset);
+    table_number(table, NULL, row_of_statement(e, buffer->src));
+    table_number(table, NULL, buffer->first);
+    table_number(table, NULL, buffer->type.rank);
+    table_text(table, NULL, buffer->type.rank ? dims(e->arena, &buffer->type, 0) : "{0}");
+}
+
+/* Values are many and alike: one fits into a line. */
+static void write_value_macro(Writer *out) {
+    static const char *const lines[] = {"#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)", "    {",
+                                        ("        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim "
+                                         "= __VA_ARGS__, .offset = offset_,"),
+                                        "        .statement = statement_, .phase = phase_"};
+    write_line(
+        out,
+        "// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents");
+    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
+        write_line(out, "%-*s\\", LONGEST_LINE - 1, lines[k]); /* as clang-format has it */
+    write_line(out, "    }");
+}
+
+static void add_weight(Emitter *e, const Buffer *buffer, RowTable *table) {
+    const Init init = init_of(e, buffer);
+    const int *order = file_order(e, buffer), rank = buffer->type.rank;
+    const char *role = role_of(e, buffer);
+    table_row(table, NULL);
+    table_name(table, "name", buffer->label);
+    if (role)
+        table_text(table, "role", role);
+    if (buffer->type.dtype != DT_F32 || e->options->f64)
+        table_text(table, "type", runtime_type(e, buffer->type.dtype, true));
+    table_number(table, "rank", rank);
+    if (rank)
+        table_text(table, "dim", dims(e->arena, &buffer->type, 0));
+    table_number(table, "offset", buffer->offset);
+    add_init(e, &init, table);
+    table_number(table, "statement", row_of_statement(e, buffer->src));
+    if (order && rank)
+        table_text(table, "file_axis", file_axes(e, order, rank));
+    if (buffer->slot)
+        table_text(table, "parted", "true");
+}
+
+static void add_tensor(Emitter *e, const Buffer *buffer, RowTable *table) {
+    if (buffer->kind == BUFFER_VALUE)
+        add_value(e, buffer, table);
+    else
+        add_weight(e, buffer, table);
+}
+
+/* Those of `rows` that are in the plan. */
+static void add_tensors_of(Emitter *e, const int *rows, int count, RowTable *table) {
+    for (int i = 0; i < count; i++)
+        if (rows[i] >= 0 && !e->plan->buffers.at[rows[i]].flat)
+            add_tensor(e, &e->plan->buffers.at[rows[i]], table);
+}
+
+/* Of all steps, not of the sums of one. */
+static void add_states(Emitter *e, RowTable *table) {
+    for (int i = 0; i < e->module->states.count; i++)
+        if (!e->module->states.at[i].summed)
+            add_tensors_of(e, &e->plan->of_state[i], 1, table);
+}
+
+/* Weights and states in the order of the model, then the values of a training step in the order of their computation. */
+int write_tensor_table(Emitter *e, Writer *out) {
+    const Plan *plan = e->plan;
+    RowTable table = {.arena = e->arena};
+    add_tensors_of(e, plan->of_weight, e->module->weights.count, &table);
+    add_states(e, &table);
+    add_tensors_of(e, plan->of_node[0], plan->programs[PROGRAM_TRAIN]->graph->nodes.count, &table);
+    const bool values = !e->options->predicts;
+    write_line(out, "// what is not said is zero; phases count from 0 on");
+    if (values)
+        write_value_macro(out);
+    write_table(&table, "static const MtcTensor tensor_table[]", out);
+    if (values)
+        write_line(out, "#undef VALUE");
+    return table.rows.count;
+}
