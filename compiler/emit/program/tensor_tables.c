@@ -71,6 +71,13 @@ static void add_value(Emitter *e, const Buffer *buffer, RowTable *table) {
     table_text(table, NULL, buffer->type.rank ? dims(e->arena, &buffer->type, 0) : "{0}");
 }
 
+/* A macro that stands for a row, as clang-format has it. */
+static void write_row_macro(const char *const *lines, int count, Writer *out) {
+    for (int k = 0; k < count; k++)
+        write_line(out, "%-*s\\", LONGEST_LINE - 1, lines[k]);
+    write_line(out, "    }");
+}
+
 /* Values are many and alike: one fits into a line. */
 static void write_value_macro(Writer *out) {
     static const char *const lines[] = {"#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)", "    {",
@@ -80,9 +87,48 @@ static void write_value_macro(Writer *out) {
     write_line(
         out,
         "// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents");
-    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
-        write_line(out, "%-*s\\", LONGEST_LINE - 1, lines[k]); /* as clang-format has it */
-    write_line(out, "    }");
+    write_row_macro(lines, sizeof lines / sizeof *lines, out);
+}
+
+/* A state that STATE has all members for, file_axis behind them. */
+static bool is_plain_state(const Emitter *e, int row) {
+    const Buffer *buffer = row < 0 ? NULL : &e->plan->buffers.at[row];
+    return buffer && buffer->kind == BUFFER_STATE && !buffer->flat && !buffer->slot && buffer->type.rank &&
+           buffer->type.dtype == DT_F32 && !e->options->f64 && init_of(e, buffer).kind == INIT_ZEROS;
+}
+
+/* States of many weights are many and alike, too. */
+static bool has_state_macro(const Emitter *e) {
+    enum { MANY = 24 };
+    int count = 0;
+    for (int i = 0; i < e->module->states.count; i++)
+        count += !e->module->states.at[i].summed && is_plain_state(e, e->plan->of_state[i]);
+    return count >= MANY;
+}
+
+static void write_state_macro(Writer *out) {
+    static const char *const lines[] = {"#define STATE(name_, offset_, statement_, rank_, dim_, ...)", "    {",
+                                        ("        .name = name_, .role = MTC_STATE, .rank = rank_, .dim = dim_, "
+                                         ".offset = offset_, .statement = statement_,"),
+                                        "        __VA_ARGS__"};
+    write_line(
+        out, "// what the optimizer keeps of a weight: its name, place, statement, rank, extents; what else there is\n"
+             "#define OF(...) {__VA_ARGS__}");
+    write_row_macro(lines, sizeof lines / sizeof *lines, out);
+}
+
+static void add_state(Emitter *e, const Buffer *buffer, RowTable *table) {
+    const int *order = file_order(e, buffer), rank = buffer->type.rank;
+    const char *dim = dims(e->arena, &buffer->type, 0);
+    table_row(table, NULL);
+    table->rows.at[table->rows.count - 1].macro = "STATE";
+    table_name(table, NULL, buffer->label);
+    table_number(table, NULL, buffer->offset);
+    table_number(table, NULL, row_of_statement(e, buffer->src));
+    table_number(table, NULL, rank);
+    table_text(table, NULL, arena_printf(e->arena, "OF(%.*s)", (int)strlen(dim) - 2, dim + 1));
+    if (order)
+        table_text(table, "file_axis", file_axes(e, order, rank));
 }
 
 static void add_weight(Emitter *e, const Buffer *buffer, RowTable *table) {
@@ -110,6 +156,8 @@ static void add_weight(Emitter *e, const Buffer *buffer, RowTable *table) {
 static void add_tensor(Emitter *e, const Buffer *buffer, RowTable *table) {
     if (buffer->kind == BUFFER_VALUE)
         add_value(e, buffer, table);
+    else if (is_plain_state(e, (int)(buffer - e->plan->buffers.at)) && has_state_macro(e))
+        add_state(e, buffer, table);
     else
         add_weight(e, buffer, table);
 }
@@ -139,8 +187,12 @@ int write_tensor_table(Emitter *e, Writer *out) {
     write_line(out, "// what is not said is zero; phases count from 0 on");
     if (values)
         write_value_macro(out);
+    if (has_state_macro(e))
+        write_state_macro(out);
     write_table(&table, "static const MtcTensor tensor_table[]", out);
     if (values)
         write_line(out, "#undef VALUE");
+    if (has_state_macro(e))
+        write_line(out, "#undef STATE\n#undef OF");
     return table.rows.count;
 }
