@@ -111,10 +111,9 @@ static void write_state_macro(Writer *out) {
                                         ("        .name = name_, .role = MTC_STATE, .rank = rank_, .dim = dim_, "
                                          ".offset = offset_, .statement = statement_,"),
                                         "        __VA_ARGS__"};
-    static const char *const extents[] = {"#define OF(...)", "    {", "        __VA_ARGS__"};
     write_line(
         out, "// what the optimizer keeps of a weight: its name, place, statement, rank, extents; what else there is");
-    write_row_macro(extents, sizeof extents / sizeof *extents, out);
+    write_line(out, "%-*s\\\n    { __VA_ARGS__ }", LONGEST_LINE - 1, "#define OF(...)");
     write_row_macro(lines, sizeof lines / sizeof *lines, out);
 }
 
