@@ -478,7 +478,8 @@ ROWS = """
 {table}
 int main(void) {{
     for (unsigned k = 0; k < sizeof tensor_table / sizeof *tensor_table; k++)
-        printf("%s %zu %d\\n", tensor_table[k].name, tensor_table[k].offset, tensor_table[k].phase + 1);
+        printf("%s %zu %d\\n", tensor_table[k].name, tensor_table[k].offset,
+               tensor_table[k].role == MTC_VALUE ? tensor_table[k].phase + 1 : 0);
 }}
 """
 
