@@ -6,12 +6,12 @@
  * others, or twice, and each reads and writes its part of all. */
 #include "scaling.h"
 
+#include "mtc.h"
+
 #include <math.h>
 #include <stdlib.h>
 
 enum { MOST_GPUS = 1024 };
-/* MTC_MAX_PEERS and MTC_MAIL_BYTES of runtime/mtc.h. */
-enum { MOST_PEERS = 8, MAIL_BYTES = 512 << 10 };
 
 /* ---- links ---- */
 
@@ -125,13 +125,13 @@ static Moving tree_sums(const Scaling *s, int gpus) {
 
 /* 2, 4 or 8 of one host, which reach each other's memory. */
 static bool are_peers(const Scaling *s, int gpus) {
-    return gpus > 1 && gpus <= MOST_PEERS && gpus <= s->links->at[LINK_HOST] && !s->flat;
+    return gpus > 1 && gpus <= MTC_MAX_PEERS && gpus <= s->links->at[LINK_HOST] && !s->flat;
 }
 
 /* Each sends all that it has to all others; or reads from all the part that is its own, and writes it into the memory of all. */
 static Moving peer_sums(const Scaling *s, int gpus) {
     const double *at = s->links->at, meeting = 1e-6 * at[LINK_MEETING_US];
-    const bool mail = s->sums <= MAIL_BYTES;
+    const bool mail = s->sums <= MTC_MAIL_BYTES;
     const double moved = s->sums * (gpus - 1) * (mail ? 1 : 2.0 / gpus);
     return (Moving){(mail ? 1 : 2) * meeting + moved / (1e9 * at[LINK_INSIDE]), moved};
 }
@@ -188,7 +188,7 @@ static void print_links(const Links *links, Text *out) {
         out, "  inside a host: %.0f GPUs, %g GB/s each way, %g us an exchange (%s)\n", at[LINK_HOST], at[LINK_INSIDE],
         at[LINK_INSIDE_US],
         origin_of(links, LINK_INSIDE, LINK_INSIDE_US, "fitted to an all-reduce of two H200s over NVLink, within 6%"));
-    text_printf(out, "  in each other's memory, up to %d GPUs of a host: %g us a meeting (%s)\n", MOST_PEERS,
+    text_printf(out, "  in each other's memory, up to %d GPUs of a host: %g us a meeting (%s)\n", MTC_MAX_PEERS,
                 at[LINK_MEETING_US],
                 links->given[LINK_MEETING_US] ? "as --link says" : "by a step of mnist.mt on two H200s");
     text_printf(out, "  between hosts: %g GB/s each way for each GPU, %g us an exchange (%s)\n", at[LINK_BETWEEN],

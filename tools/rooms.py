@@ -34,7 +34,7 @@ ARROWS = {
     "compiler/weights": [SUPPORT, BASE],  # likewise
     "compiler/import": [SUPPORT, BASE, SCHEMA],  # the messages of ONNX files; safetensors
     "compiler": [SUPPORT, BASE, IR, ONNX, OP, "compiler/front", PASS, PLAN, "compiler/emit/program", "compiler/emit/build", "compiler/plot",
-                 "compiler/tokens", "compiler/weights", "compiler/import"],
+                 "compiler/tokens", "compiler/weights", "compiler/import", "runtime"],  # mtc.h: how many GPUs meet
     BASE: ["runtime"],  # mtc.h
     TOKENIZER: [BASE],
     RANKS: [BASE],
