@@ -28,12 +28,11 @@ SUBJECTS = ["compiler", "runtime", "kernels", "python", "models", "project"]
 # controller names its warnings too.
 sys.path[:0] = map(str, [ROOT / "python", ROOT / "tools", ROOT / "tests" / "support", *(ROOT / "tests" / name for name in SUBJECTS)])
 
-from cuda_front_end import front_end_of_cuda  # noqa: E402
+from cuda_front_end import front_end_of_cuda, kernels_command  # noqa: E402
 from gpus_here import visible_gpus  # noqa: E402
 from once import folder_of_all_workers, made_once  # noqa: E402
 from tally import Tally  # noqa: E402
 
-KERNEL_FLAGS = ["-std=c++17", "-O3", "-prec-div=false", "-prec-sqrt=false", "-fmad=false"]  # as mtc has them (compiler/emit/build/nvcc.c)
 CUDA_INCLUDES = [f"-I{ROOT / folder}" for folder in ("kernels_lib", "runtime")]
 FULL_CC = os.environ.get("FULL_CC") or os.environ.get("CC", "cc")  # the first: where a test runs tests
 ANY_BYTES = {"encoding": "utf-8", "errors": "surrogateescape"}
@@ -297,9 +296,8 @@ def cuda_compiles(cuda_takes):
 
     def compile_kernels(text, architectures, *flags):
         source = cuda_takes(text, "--arch", architectures, *flags)
-        codes = [f"-gencode=arch=compute_{name[3:]},code={name}" for name in architectures.split(",")]
-        done = subprocess.run(["nvcc", *KERNEL_FLAGS, *codes, "-fatbin", *CUDA_INCLUDES, source, "-o", source.with_suffix(".fatbin")],
-                              capture_output=True, text=True)
+        command = kernels_command(source, source.with_suffix(".fatbin"), architectures.split(","), CUDA_INCLUDES)
+        done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[:2000]
 
     return compile_kernels

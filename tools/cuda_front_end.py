@@ -1,7 +1,15 @@
-"""nvcc's front end without what comes behind it: a second for a source of CUDA C++."""
+"""nvcc's front end without what comes behind it, a second for a source of CUDA C++; and its kernels alone, without the program around them."""
 
 import re
 import subprocess
+
+KERNEL_FLAGS = ["-std=c++17", "-O3", "-prec-div=false", "-prec-sqrt=false", "-fmad=false"]  # as mtc has them (compiler/emit/build/nvcc.c)
+
+
+def kernels_command(source, output, architectures, includes, *flags):
+    """nvcc makes machine code of the kernels."""
+    codes = [f"-gencode=arch=compute_{name[3:]},code={name}" for name in architectures]
+    return list(map(str, ["nvcc", *KERNEL_FLAGS, *codes, "-fatbin", *includes, *flags, source, "-o", output]))
 
 
 def front_end_of_cuda(includes):

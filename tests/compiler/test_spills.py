@@ -4,7 +4,8 @@ import re
 import subprocess
 
 import pytest
-from conftest import CUDA_INCLUDES, KERNEL_FLAGS
+from conftest import CUDA_INCLUDES
+from cuda_front_end import kernels_command
 
 # Squares of outputs of images of odd size (cuda/winograd.cuh), with residuals, forward and back.
 BLOCK = """data {
@@ -51,9 +52,8 @@ def spills(mtc, folder, model, precision):
     """(bytes of a thread, kernel) of those that spill, in code for sm_90a; and how many kernels there are."""
     (folder / "m.mt").write_text(model)
     (folder / "m.cu").write_text(mtc("--emit=cu", "--arch", "sm_90a", "--precision", precision, folder / "m.mt").stdout)
-    code = ["-gencode=arch=compute_90a,code=sm_90a", "-cubin", "-Xptxas", "-v"]
-    done = subprocess.run(["nvcc", *KERNEL_FLAGS, *code, *CUDA_INCLUDES, folder / "m.cu", "-o", folder / "m.cubin"],
-                          check=True, capture_output=True, text=True)
+    command = kernels_command(folder / "m.cu", folder / "m.fatbin", ["sm_90a"], CUDA_INCLUDES, "-Xptxas", "-v")
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
     found = re.findall(r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores", done.stderr, re.S)
     return [(int(size), name) for name, size in found if int(size)], len(found)
 
