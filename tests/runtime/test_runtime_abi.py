@@ -213,7 +213,7 @@ def run_embed(built, folder, name, command, *flags, library_flags=(), **environm
     return done
 
 
-@pytest.mark.parametrize("sanitizers", [SANITIZERS, ["-fsanitize=thread", "-O0"]], ids=["address", "thread"])  # -O0: a library for this alone
+@pytest.mark.parametrize("sanitizers", [SANITIZERS, ["-fsanitize=thread"]], ids=["address", "thread"])
 def test_threads_under_sanitizers(sanitizers, built, folder):
     name = "embed-" + sanitizers[0].partition("=")[2].replace(",", "-")
     done = run_embed(built, folder, name, "sessions", library_flags=sanitizers)

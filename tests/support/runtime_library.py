@@ -8,7 +8,7 @@ import subprocess
 from conftest import ROOT
 
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-FLAGS = ["-Og", "-g1", "-Werror"]  # lines for reports: all that is known of variables takes as long again
+FLAGS = ["-O0", "-g1", "-Werror"]  # lines for reports: all that is known of variables takes as long again
 
 
 def runtime_library(*flags):
@@ -22,7 +22,7 @@ def runtime_library(*flags):
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         subprocess.run(["make", "-s", f"-j{len(os.sched_getaffinity(0))}", f"BUILD={folder}",
-                        f"CFLAGS={' '.join([*FLAGS, *flags])}", f"PROGRAM_FLAGS={' '.join(['-Og', *flags])}",
+                        f"CFLAGS={' '.join([*FLAGS, *flags])}", f"PROGRAM_FLAGS={' '.join(['-O0', *flags])}",
                         folder / "libmtc_runtime.a"], cwd=ROOT, env=environment,
                        check=True, stdout=subprocess.DEVNULL)
     return folder / "libmtc_runtime.a"
