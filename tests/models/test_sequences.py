@@ -42,6 +42,6 @@ def test_names(compile_model, tmp_path):
 
 def test_forecast(compile_model, tmp_path):
     sequences(tmp_path, "series", 6000)
-    shown = compile_model(ROOT / "models/lstm_forecast.mt", "--set", "units=24")("--data", tmp_path, "--epochs", 10).stdout
+    shown = compile_model(ROOT / "models/lstm_forecast.mt", "--set", "units=24")("--data", tmp_path, "--epochs", 7).stdout
     found = last_test(shown)
     assert found["mae"] < 0.8 * found["as_day"]
