@@ -172,7 +172,7 @@ static int count_fitting(const MtcCheckpoint *checkpoint, const MtcModel *model,
     return fit;
 }
 
-/* Whatever is missing is of the optimizer. */
+/* Whatever is missing is a state: of another optimizer, or an average of weights. */
 static bool weights_fit(const MtcCheckpoint *checkpoint, const MtcModel *model) {
     Differences differences;
     memset(&differences, 0, sizeof differences);
@@ -185,12 +185,12 @@ static bool weights_fit(const MtcCheckpoint *checkpoint, const MtcModel *model) 
 /* What else can be done with the file. */
 static void note_other_ways(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take, bool partial) {
     const MtcModel *model = session->model;
-    if (take == MTC_TAKE_ALL && !checkpoint->ours)
+    const bool foreign = take == MTC_TAKE_ALL && !checkpoint->ours;
+    if (foreign)
         mtc_note_ways(session, "it is no checkpoint of a training: --init-from begins one with its weights");
     else if (take == MTC_TAKE_ALL && weights_fit(checkpoint, model))
-        mtc_note_ways(session,
-                      "its weights fit, and it is of another optimizer: --init-from begins a training with them");
-    else if (session->program && take != MTC_TAKE_LOAD && !partial && count_fitting(checkpoint, model, take))
+        mtc_note_ways(session, "its weights fit: --init-from begins a training with them");
+    if (!foreign && session->program && take != MTC_TAKE_LOAD && !partial && count_fitting(checkpoint, model, take))
         mtc_note(&session->fault, "--partial takes what fits");
 }
 
@@ -203,7 +203,7 @@ static int refuse_tensors(MtcSession *session, const MtcCheckpoint *checkpoint, 
         mtc_fail(fault, MTC_BAD_DATA, "nothing of %s fits this model: %s", checkpoint->path, differences);
     else
         mtc_fail(fault, MTC_BAD_DATA, "%s: does not hold the %s of this model: %s", checkpoint->path,
-                 take == MTC_TAKE_ALL && weights_fit(checkpoint, model) ? "optimizer states" : "weights", differences);
+                 take == MTC_TAKE_ALL && weights_fit(checkpoint, model) ? "states" : "weights", differences);
     mtc_note_prefix(fault, checkpoint, model);
     if (take == MTC_TAKE_ALL)
         mtc_note_precision(fault, checkpoint, model);

@@ -52,7 +52,7 @@ SHAPES = {
     "halves exchanged": (20, repeated("h = a", f"h = h + {HALF}")),
     "turned": (10, repeated("h = a", f"h = sin(h + {TURNED})")),
     "turned and squared": (12, repeated("h = a", "h = concat([slice(h, 0, 1, 16), slice(h * h, 0, 0, 1)])")),
-    "turned alone": (20, repeated("h = a", f"h = {TURNED}")),
+    "turned alone": (40, repeated("h = a", f"h = {TURNED}")),
     "transposed": (8, repeated("h = reshape(a, [2, 8])", "h = sin(h + reshape(transpose(h), [2, 8]))")),
     "added": (100, repeated("h = a", "h = h + a")),
     "read twice": (40, repeated("h = a", "h = h + sin(h)")),

@@ -107,14 +107,13 @@ static bool has_state_macro(const Emitter *e) {
 }
 
 static void write_state_macro(Writer *out) {
-    static const char *const lines[] = {"#define STATE(name_, offset_, statement_, rank_, dim_, ...)", "    {",
-                                        ("        .name = name_, .role = MTC_STATE, .rank = rank_, .dim = dim_, "
-                                         ".offset = offset_, .statement = statement_,"),
-                                        "        __VA_ARGS__"};
+    static const char macro[] = "%-*s\\\n    { %s }";
     write_line(
-        out, "// what the optimizer keeps of a weight: its name, place, statement, rank, extents; what else there is");
-    write_line(out, "%-*s\\\n    { __VA_ARGS__ }", LONGEST_LINE - 1, "#define OF(...)");
-    write_row_macro(lines, sizeof lines / sizeof *lines, out);
+        out, "// what the optimizer keeps of a weight: its name, place, rank, extents, statement; what else there is");
+    write_line(out, macro, LONGEST_LINE - 1, "#define OF(...)", "__VA_ARGS__");
+    write_line(
+        out, macro, LONGEST_LINE - 1, "#define STATE(name_, offset_, rank_, dim_, ...)",
+        ".name = name_, .role = MTC_STATE, .rank = rank_, .dim = dim_, .offset = offset_, .statement = __VA_ARGS__");
 }
 
 static void add_state(Emitter *e, const Buffer *buffer, RowTable *table) {
@@ -124,9 +123,9 @@ static void add_state(Emitter *e, const Buffer *buffer, RowTable *table) {
     table->rows.at[table->rows.count - 1].macro = "STATE";
     table_name(table, NULL, buffer->label);
     table_number(table, NULL, buffer->offset);
-    table_number(table, NULL, row_of_statement(e, buffer->src));
     table_number(table, NULL, rank);
     table_text(table, NULL, arena_printf(e->arena, "OF(%.*s)", (int)strlen(dim) - 2, dim + 1));
+    table_number(table, NULL, row_of_statement(e, buffer->src));
     if (order)
         table_text(table, "file_axis", file_axes(e, order, rank));
 }
