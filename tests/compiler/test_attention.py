@@ -122,8 +122,8 @@ def test_a_window_of_all_positions_is_none(emit):
 
 def test_sums_are_stored_in_training_alone(emit):
     text = emit(PACKED, "cu")
-    calls = re.findall(r"attend<(\w+)_shape>\(t\.(\w+), t\.(\w+), (\S+), 0\.35355339f, tile, shared\)", text)
-    assert calls == [("mixed", "qkv", "mixed", "t.mixed_sums"), ("eval_mixed", "eval_qkv", "eval_mixed", "nullptr")]
+    calls = re.findall(r"attend<Shape>\(t\.(\w+), t\.(\w+), (\S+), 0\.35355339f, tile, shared\)", text)
+    assert calls == [("qkv", "mixed", "t.mixed_sums"), ("eval_qkv", "eval_mixed", "nullptr")]
 
 
 def test_no_scores_are_stored(emit):

@@ -35,7 +35,7 @@ static const char builtin_words[] =
 /* Of kernels_lib, and parameters. */
 static const char library_words[] =
     "AddPairs Axis Block Element FloatMode Held Integer MatmulLeft MatmulPairs MatmulPiece MatmulPixels MatmulTaps "
-    "MatmulVector MatrixKind Narrow Part Run batch_of_examples "
+    "MatmulVector MatrixKind Narrow Outputs Part Run WindowWays batch_of_examples "
     "batch_of_step "
     "bfloat16 e4m3 "
     "bits_of_float "
@@ -51,6 +51,9 @@ static const char library_words[] =
     "least part_of row_at rows_from rows_lie_evenly seen_at sees_inside set_float_mode to_e4m3 to_i8 to_narrow truth "
     "window "
     "window_of "
+    "all_see_inside axis_before axis_span copy_seen double_relu first_seeing float_relu has_room "
+    "is_of_whole_pixels may_pack_windows outputs_of pack_pixels pack_tap pack_windows pack_zeros point_at "
+    "see_columns see_copies see_image see_rows seen_line seen_lines "
     "zero_numbers";
 
 static const char *const prefixes[] = {"mtc_",     "Mtc",     "MTC_",    "TEAM_",  "i8_",    "I8",
