@@ -162,24 +162,19 @@ static Node *weighted_sum(Graph *g, const BatchNorm *b, Node *x) {
     return b->whole ? over_shards(g, sum) : sum;
 }
 
-static bool rounds_products(Precision precision) {
-    return precision == PRECISION_TF32 || dtype_is_narrow(precision_dtype(precision));
-}
-
 /* Mean and variance of x, from sums of d = x - running_mean with the parts w of the elements:
  *
  *     mean = running_mean + sum w d,  variance = sum w (x - mean)^2
  *
  * The variance is not of d - sum w d, which is the same: then d would be kept for a second pass, beside x that the result is of.
  *
- * With products in bf16 or tf32 the variance is from the same pass over x as the mean, sum w d^2 - (sum w d)^2. What that loses before the
- * running mean has come near the mean, of 24 bits, is less than what x has lost when it, or what it is a product of, was rounded to 8, or
- * to 11. */
+ * bf16 takes the variance from the same pass over x as the mean, sum w d^2 - (sum w d)^2. What that loses before the running
+ * mean has come near the mean is less than what x has lost when it was rounded to 8 bits. */
 static Node *shift_and_moments(Graph *g, const BatchNorm *b, Node **mean, Node **variance) {
     const Type *type = &b->x->type;
     Node *d = sub(g, b->x, repeated(g, b->running_mean, type, b->axes)), *shift = weighted_sum(g, b, d);
     *mean = add(g, b->running_mean, shift);
-    if (rounds_products(g->module->precision)) {
+    if (dtype_is_narrow(precision_dtype(g->module->precision))) {
         Node *square = weighted_sum(g, b, mul(g, d, d));
         *variance = op2(g, "maximum", sub(g, square, mul(g, shift, shift)), graph_constant(g, 0));
     } else {
