@@ -162,19 +162,35 @@ static Node *weighted_sum(Graph *g, const BatchNorm *b, Node *x) {
     return b->whole ? over_shards(g, sum) : sum;
 }
 
+/* Numbers of a field come to n by a way that leads through no product, whose operands are rounded; or it takes too many steps to say. */
+static bool has_unrounded_data(const Node *n, int *steps) {
+    if (n->op->cls == OP_CONTRACT || n->op->cls == OP_CALL)
+        return false;
+    bool found = n->op->table == TABLE_FIELD || --*steps <= 0;
+    for (int k = 0; k < n->inputs && !found; k++)
+        found = has_unrounded_data(n->in[k], steps);
+    return found;
+}
+
+static bool loses_more_by_rounding(const Graph *g, const Node *x) {
+    int steps = 1000;
+    return dtype_is_narrow(precision_dtype(g->module->precision)) && !has_unrounded_data(x, &steps);
+}
+
 /* Mean and variance of x, from sums of d = x - running_mean with the parts w of the elements:
  *
  *     mean = running_mean + sum w d,  variance = sum w (x - mean)^2
  *
  * The variance is not of d - sum w d, which is the same: then d would be kept for a second pass, beside x that the result is of.
  *
- * bf16 takes the variance from the same pass over x as the mean, sum w d^2 - (sum w d)^2. What that loses before the running
- * mean has come near the mean is less than what x has lost when it was rounded to 8 bits. */
+ * What products in bf16 have made takes the variance from the same pass over x as the mean, sum w d^2 - (sum w d)^2. What that loses before
+ * the running mean has come near the mean is less than what x has lost when it was rounded to 8 bits; of data that nothing has rounded, such
+ * as a table's years, it may be all. */
 static Node *shift_and_moments(Graph *g, const BatchNorm *b, Node **mean, Node **variance) {
     const Type *type = &b->x->type;
     Node *d = sub(g, b->x, repeated(g, b->running_mean, type, b->axes)), *shift = weighted_sum(g, b, d);
     *mean = add(g, b->running_mean, shift);
-    if (dtype_is_narrow(precision_dtype(g->module->precision))) {
+    if (loses_more_by_rounding(g, b->x)) {
         Node *square = weighted_sum(g, b, mul(g, d, d));
         *variance = op2(g, "maximum", sub(g, square, mul(g, shift, shift)), graph_constant(g, 0));
     } else {

@@ -28,11 +28,13 @@ train {{
 
 
 @pytest.mark.parametrize("mean", [0, 1e3, 1e5])
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
 @pytest.mark.parametrize("target", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_far_from_zero(target, mean, compile_model):
+def test_far_from_zero(target, precision, mean, compile_model):
+    """Whatever products are rounded to: nothing has rounded the columns."""
     rng = np.random.default_rng(5)
     x = (mean + rng.normal(0, 1, (BATCH, 4))).astype(np.float32)
-    library = Library(compile_model(MODEL, "--shared", target=target).path)
+    library = Library(compile_model(MODEL, "--shared", "--precision", precision, target=target).path)
     library.set_data([x, rng.normal(size=(BATCH, 1)).astype(np.float32)])
     squares = library.train(20, 2)[:, 1]
     mean_kept, variance_kept = library.get("b.running_mean", 4), library.get("b.running_var", 4)
