@@ -220,6 +220,8 @@ bool product_is_thin(const Node *n);
 const Node *window_factor(const Node *n, const Node **other);
 /* n is the same along all these axes. */
 bool is_repeated_along(const Node *n, unsigned axes);
+/* The only reduction of the kernel, a sum, if all that comes behind it is maps of the rows; NULL: there is none. */
+const Node *kernel_only_sum(const Kernel *kernel);
 
 Program *fuse(Graph *graph, const Machine *machine);
 void schedule(Program *program, Schedule wanted);

@@ -43,8 +43,7 @@ static bool is_made_by(const Kernel *kernel, const Node *n) {
     return n && !kernel_reads(kernel, n);
 }
 
-/* The only reduction of the kernel, if all that comes behind it is maps of the rows. */
-static const Node *only_sum(const Kernel *kernel) {
+const Node *kernel_only_sum(const Kernel *kernel) {
     const Node *sum = NULL;
     for (int s = 0; s < kernel->stages.count; s++) {
         const Stage *stage = &kernel->stages.at[s];
@@ -102,7 +101,7 @@ static Patch find_terms(const Kernel *kernel, const Node *sum) {
 
 /* The patch without its sizes; without a sum if there is none. */
 static Patch find_patch(const Kernel *kernel) {
-    const Node *sum = only_sum(kernel), *product = sum ? sum->in[0] : NULL;
+    const Node *sum = kernel_only_sum(kernel), *product = sum ? sum->in[0] : NULL;
     while (is_made_by(kernel, product) && product->op->cls == OP_VIEW && product->op->flags & OP_CONTIGUOUS)
         product = product->in[0];
     Patch patch = {.sum = sum};

@@ -3,17 +3,8 @@
  * multiprocessors, of teams that have several sums at a time. */
 #include "pass/tile.h"
 
-/* The only sum, along the last axis, with nothing but maps of the rows behind it; NULL: there are others. */
-static const Node *lone_sum(const Kernel *kernel) {
-    const Node *sum = NULL;
-    for (int s = 0; s < kernel->stages.count; s++) {
-        const Stage *stage = &kernel->stages.at[s];
-        const bool folds = s == 0 && stage->reduces.count == 1 && !stage->stores.count;
-        if (stage->contractions.count || stage->vectors.count || (stage->inner && !folds))
-            return NULL;
-        sum = folds ? stage->reduces.at[0] : sum;
-    }
-    return sum && op_adds(sum->op) && sum->attr.axes == 1u << (sum->in[0]->type.rank - 1) ? sum : NULL;
+static bool adds_along_last_axis(const Node *sum) {
+    return sum->attr.axes == 1u << (sum->in[0]->type.rank - 1);
 }
 
 /* Row i of a matrix, for the i-th sum: in bytes. 0: the factor is something else; or numbers of one byte, of which it is not known what several
@@ -52,8 +43,8 @@ static int rows_at_once(const Kernel *kernel, int64_t bytes, const Machine *mach
 void kernel_join_rows(Kernel *kernel, const Machine *machine) {
     const bool teams = kernel->cls == KERNEL_LOOP && !kernel->held && kernel->lanes == 1 &&
                        (kernel->team == TEAM_WARP || kernel->team == TEAM_BLOCK);
-    const Node *sum = teams ? lone_sum(kernel) : NULL;
-    const int64_t bytes = sum ? bytes_of_terms(kernel, sum) : 0;
+    const Node *sum = teams ? kernel_only_sum(kernel) : NULL;
+    const int64_t bytes = sum && adds_along_last_axis(sum) ? bytes_of_terms(kernel, sum) : 0;
     kernel->at_once = bytes ? rows_at_once(kernel, bytes, machine) : 1;
     kernel->tiles /= kernel->at_once;
 }
