@@ -122,9 +122,10 @@ def test_equal_blocks_are_one_function(emit):
     source = apart(emit("cu", EQUAL))
     names = functions(source)
     assert not [name for name in names if re.match(r"(eval_)?b_[1-3]_u", name)], "one function each for all blocks"
+    launched = {re.sub(r"^At(?:Each)?<(\w+),.*", r"\1", kernel) for kernel, _ in launches(source)}
     for name, tensors in tables(source).items():
         assert tensors and "static __device__ void run(const Own &t, " in kernels(source)[name]
-        assert re.search(rf"(Phase|Beside|, |At|AtEach)<?{name}\b", source)
+        assert name in launched
 
 
 def test_places_are_those_of_the_plan(emit):
@@ -287,6 +288,7 @@ def test_launches_that_come_again_are_listed_once(emit):
 def test_launches_call_each_place_once(model, mtc):
     source = apart(mtc("--emit=cu", "--schedule", "graph", f"models/{model}.mt").stdout)
     places = tables(source)
+    assert len(places) > 20 and max(map(len, places.values())) > 5
     for name, visited in places_visited(source).items():
         assert sorted(visited) == list(range(len(places[name]))), name
 

@@ -254,13 +254,14 @@ def distances_in_bf16(compile_model, sizes, windows):
 @pytest.mark.gpu
 def test_fifty_steps_at_full_size_in_bf16(memory, compile_model):
     """How far PyTorch's own bf16 comes from fp32 is the measure. Roundings grow from step to step by what the text is, and a loss that jumps
-    makes ten times as much of those of one side as of the other's: the middle one of three texts counts."""
+    makes ten times as much of those of one side as of the other's: of three texts the middle one is within the bounds, each within ten times
+    them."""
     sizes = FULL | {"examples": 32}
     far = np.array([distances_in_bf16(compile_model, sizes, windows_of_docs(sizes, seed)) for seed in (2, 3, 4)])
-    mean, largest = np.median(far.mean(axis=2), axis=0), np.median(far.max(axis=2), axis=0)
-    print(f"bf16, ours and PyTorch's: losses of {STEPS} steps, from fp32's at most {far.max(axis=2).round(5).tolist()}, "
-          f"mean {far.mean(axis=2).round(6).tolist()}")
-    assert mean[0] < 1.5 * mean[1] and largest[0] < 2 * largest[1]
+    mean, largest = far.mean(axis=2), far.max(axis=2)
+    print(f"bf16, ours and PyTorch's: losses of {STEPS} steps, from fp32's at most {largest.round(5).tolist()}, mean {mean.round(6).tolist()}")
+    times = mean[:, 0] / mean[:, 1], largest[:, 0] / largest[:, 1]
+    assert np.median(times[0]) < 1.5 and np.median(times[1]) < 2 and times[0].max() < 15 and times[1].max() < 20
 
 
 # ---- published weights ----
