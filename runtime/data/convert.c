@@ -61,17 +61,25 @@ static const char *append_place(MtcText *text, const MtcField *field, int64_t i)
     return text->at;
 }
 
+/* All digits of a whole number. */
+static const char *stored_text(MtcStored stored, const void *values, int64_t i, char digits[24]) {
+    int64_t whole;
+    if (stored == MTC_AS_U64)
+        snprintf(digits, 24, "%llu", (unsigned long long)((const uint64_t *)values)[i]);
+    else if (whole_number(stored, values, i, &whole))
+        snprintf(digits, 24, "%lld", (long long)whole);
+    else
+        return mtc_number(stored_number(stored, values, i));
+    return digits;
+}
+
 static int does_not_fit(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array,
                         const void *values, int64_t i) {
     MtcText text = {NULL, 0, 0};
     int64_t whole;
-    const bool is_whole = whole_number(array->stored, values, i, &whole);
+    const bool is_whole = array->stored == MTC_AS_U64 || whole_number(array->stored, values, i, &whole);
     char digits[24];
-    const char *number = digits;
-    if (is_whole)
-        snprintf(digits, sizeof digits, "%lld", (long long)whole);
-    else
-        number = mtc_number(stored_number(array->stored, values, i));
+    const char *number = stored_text(array->stored, values, i, digits);
     if (field->classes)
         mtc_fail(fault, MTC_BAD_DATA, "%s: %s has the label %s; field '%s' is class[%d], so expected %s0 to %d", path,
                  append_place(&text, field, i), number, field->name, field->classes,
