@@ -75,9 +75,9 @@ template <class Lines, int COUNT, int K, int WIDTH, int DEPTH, bool LINE_MAJOR> 
         if constexpr (Lines::linear)
             next += DEPTH * Lines::to_next_step();
     }
-    /* Begins share `share` of SHARES of the copies of the next panel to `panel`, an offset in shared memory: zeros from beyond the
-     * operand. */
-    template <int SHARES> __device__ void copy(int panel, int share) const {
+    /* Begins share `share` of SHARES of the copies of the next panel, if it is `there`, to `panel`, an offset in shared memory: zeros
+     * from beyond the operand, where all lies if it is not. */
+    template <int SHARES> __device__ void copy(int panel, int share, bool there) const {
         constexpr bool whole = Lines::linear && COUNT % WIDTH == 0 && K % DEPTH == 0;
 #pragma unroll
         for (int q = 0; q < copies; q++) {
@@ -96,14 +96,14 @@ template <class Lines, int COUNT, int K, int WIDTH, int DEPTH, bool LINE_MAJOR> 
             float *laid = to + panel + place(further_lines(q), further_k(q));
             if constexpr (!whole) // nothing is read where there is no number
                 __pipeline_memcpy_async(laid, number, bytes, inside ? 0 : bytes);
-            else if (inside)
+            else if (there)
                 __pipeline_memcpy_async(laid, number, bytes);
         }
     }
 };
 
-/* The panels of both operands; STAGES of them have a place in shared memory. */
-template <class StreamA, class StreamB, int STAGES> struct Panels {
+/* COUNT panels of both operands; STAGES of them have a place in shared memory. */
+template <class StreamA, class StreamB, int COUNT, int STAGES> struct Panels {
     static constexpr int panel_a = StreamA::floats, buffer = panel_a + StreamB::floats;
     StreamA stream_a;
     StreamB stream_b;
@@ -121,8 +121,8 @@ template <class StreamA, class StreamB, int STAGES> struct Panels {
         return of_a(panel) + panel_a;
     }
     template <int SHARES> __device__ void copy(int share) const {
-        stream_a.template copy<SHARES>(next % STAGES * buffer, share);
-        stream_b.template copy<SHARES>(next % STAGES * buffer, share);
+        stream_a.template copy<SHARES>(next % STAGES * buffer, share, next < COUNT);
+        stream_b.template copy<SHARES>(next % STAGES * buffer, share, next < COUNT);
     }
     /* All copies of the next panel have begun. */
     __device__ void advance() {
@@ -131,9 +131,9 @@ template <class StreamA, class StreamB, int STAGES> struct Panels {
         stream_b.advance();
         next++;
     }
-    __device__ void begin(int panels) {
+    __device__ void begin() {
         while (next < STAGES - 1) {
-            if (next < panels)
+            if (next < COUNT)
                 copy<1>(0);
             advance();
         }
@@ -191,12 +191,12 @@ __device__ void matmul_pipelined(int i0, int j0, const A &a, const B &b, float *
     constexpr int count = divide_up(Product::K, Tile::k);
     Place<Tile, StreamA::line_major, StreamB::line_major> place;
     Results<Product, Tile, Out, Side> results(out, side, i0, j0);
-    Panels<StreamA, StreamB, pipelined_stages<Tile>()> panels(a, i0, b, j0, shared);
+    Panels<StreamA, StreamB, count, pipelined_stages<Tile>()> panels(a, i0, b, j0, shared);
     float sum[Tile::tm][Tile::tn] = {};
 
     results.template read_ahead<true>();
     gate();
-    panels.begin(count);
+    panels.begin();
     results.template read_ahead<false>();
     if constexpr (StreamA::line_major || StreamB::line_major) {
         for (int panel = 0; panel < count; panel++) {
