@@ -300,10 +300,20 @@ static bool has_calls(const Program *program) {
     return false;
 }
 
+/* A product's thread has no registers for anything beside its sums: compiled together with other phases, it would not even have these. */
+static bool has_large_tiles(const Program *program) {
+    for (int k = 0; k < program->kernels.count; k++) {
+        const Kernel *kernel = program->kernels.at[k];
+        if (kernel->cls == KERNEL_CONTRACT && kernel->tile.tm * kernel->tile.tn >= LARGE_OUTPUTS)
+            return true;
+    }
+    return false;
+}
+
 /* The persistent kernel holds the registers and shared memory of its hungriest phase on every multiprocessor; it is for
  * steps whose phases are a few waves of small tiles. */
 static bool is_tiny(const Program *program) {
-    return !has_calls(program) &&
+    return !has_calls(program) && !has_large_tiles(program) &&
            (program->machine->form != FORM_GRID ||
             widest_phase(program) <= PERSISTENT_WAVES * (int64_t)program->machine->multiprocessors);
 }
@@ -353,6 +363,9 @@ static const char *why_not_faster(const Program *program, Schedule wanted) {
         return "but what the shards of a batch add up comes between its steps";
     if (has_calls(program))
         return "but functions of the library take the shared memory that a persistent kernel keeps for all its phases";
+    if (has_large_tiles(program))
+        return "but threads of its products hold so many sums that they need all registers, and a persistent kernel "
+               "has other phases too";
     return arena_printf(program->arena,
                         "but a phase has %s tiles, and a persistent kernel, which has the registers and shared memory "
                         "of its hungriest phase throughout, is for steps of small ones",

@@ -256,12 +256,16 @@ train {
 
 
 def test_large_tiles_of_one_round(mtc, tmp_path):
-    """Of some 1000 x 1000 x 1000 the tile that was measured best, one for each multiprocessor, whose threads share the steps of k."""
+    """Of some 1000 x 1000 x 1000 the tile that was measured best, one for each multiprocessor, whose threads share the steps of k; these
+    hold 128 sums, beside which a persistent kernel has no registers for its other phases."""
     model = tmp_path / "odd.mt"
     model.write_text(ODD)
     training = schedule_for(mtc, "sm_90a", model).partition("\neval:")[0]
     for name in ("g", "d_h_pre", "d_g_weight"):
         assert re.search(rf"\n    {name} +128 tiles .* tile 128x64x32, 16x8 a thread, 4 slices of k", training), name
+    assert ", graph" in training.partition("\n")[0]
+    told = re.sub(r"\n// +", " ", mtc("--emit=cu", "--arch", "sm_90a", model).stdout)
+    assert "but threads of its products hold so many sums that they need all registers" in told
 
 
 # ---- whether programs fit ----
