@@ -236,8 +236,9 @@ struct d_h_weight {
     using Cut = Tile<16, 16, 1, 1, 1, 2>; // the last: its first warp
     static constexpr int tiles = product_tiles<Shape, Cut>();
     static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        auto from_stored = [](float v) { return v; };
         auto left = transposed(matrix<H>(t.h_to_d_h_where));
-        auto right = gathered<X>(t.x, batch, [](float v) { return v; });
+        auto right = gathered<X>(t.x, batch, from_stored);
         float rate = 0.01f / -expm1(step(batch) * LOG_BETA1);
         float correction = 1.0f / root(-expm1(step(batch) * LOG_BETA2));
         struct Ahead {

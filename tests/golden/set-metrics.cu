@@ -110,8 +110,9 @@ struct d_y_weight {
     using Cut = Tile<16, 16, 1, 1, 1>;
     static constexpr int tiles = product_tiles<Shape, Cut>();
     static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        auto from_stored = [](float v) { return v; };
         auto left = transposed(matrix<1>(t.d_y));
-        auto right = gathered<X>(t.x, batch, [](float v) { return v; });
+        auto right = gathered<X>(t.x, batch, from_stored);
         struct Ahead {
             float y_weight;
         };

@@ -163,8 +163,9 @@ struct d_h_weight {
     using Cut = Tile<16, 16, 1, 1, 1, 1>; // the last: its first warp
     static constexpr int tiles = product_tiles<Shape, Cut>();
     static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        auto from_stored = [](float v) { return v; };
         auto left = transposed(matrix<H>(t.d_h_pre));
-        auto right = gathered<X>(t.x, batch, [](float v) { return v; });
+        auto right = gathered<X>(t.x, batch, from_stored);
         struct Ahead {
             float h_weight;
         };

@@ -156,8 +156,8 @@ static void know_raw(Body *body, const Node *n, const Node *field, NodeList *see
         know_raw(body, n->in[k], field, seen);
 }
 
-/* "[](float v) { return v / 255.0f; }" */
-static const char *conversion(Body *kernel, const Node *of, const Node *field) {
+/* Writes "auto from_stored = [](float v) { return v / 255.0f; };"; returns the name. */
+static const char *write_conversion(Body *kernel, const Node *of, const Node *field) {
     Writer lines = writer_like(kernel->out);
     Body body = body_inside(kernel, &lines, "v", NULL);
     NodeList seen = {0};
@@ -166,20 +166,18 @@ static const char *conversion(Body *kernel, const Node *of, const Node *field) {
     for (int axis = 0; axis < of->type.rank; axis++)
         index_push(&at, 1, tree_number(kernel->e->arena, 0));
     const Tree *tree = body_expression(&body, of, &at);
-    const char *value = body_text(&body, tree);
-    bool captures = tree_has_kind(tree, TREE_MEMBER) || kernel->known.count > 0;
-    if (lines.lines.count == 0)
-        return arena_printf(kernel->e->arena, "[%s](float v) { return %s; }", captures ? "&" : "", value);
-    const char *name = names_claim(&kernel->names, "convert");
-    write_line(&lines, "return %s;", value);
-    write_lambda(kernel->out, arena_printf(kernel->e->arena, "auto %s = [&](float v)", name), &lines);
+    bool captures = lines.lines.count > 0 || tree_has_kind(tree, TREE_MEMBER) || kernel->known.count > 0;
+    write_line(&lines, "return %s;", body_text(&body, tree));
+    const char *name = names_claim(&kernel->names, "from_stored");
+    write_lambda(kernel->out, arena_printf(kernel->e->arena, "auto %s = [%s](float v)", name, captures ? "&" : ""),
+                 &lines);
     return name;
 }
 
-/* "gathered<IMAGE>(t.image, batch, [](float v) { return v / 255.0f; })" */
+/* "gathered<IMAGE>(t.image, batch, from_stored)" */
 static const char *gathered_text(Body *kernel, const Node *value, const Node *field, const char *columns) {
     return arena_printf(kernel->e->arena, "gathered<%s>(t.%s, batch, %s)", columns, kernel->e->field[field->attr.index],
-                        conversion(kernel, value, field));
+                        write_conversion(kernel, value, field));
 }
 
 /* ---- operands ---- */
