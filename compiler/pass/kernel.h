@@ -36,7 +36,7 @@ typedef enum KernelClass { KERNEL_CONTRACT, KERNEL_LOOP, KERNEL_CALL } KernelCla
 typedef enum Team {
     TEAM_THREAD, /* element-wise: 256 rows a tile, consecutive threads on consecutive rows */
     TEAM_WARP,   /* 8 rows a tile */
-    TEAM_HALF,   /* half a warp a row, 16 rows a tile: short rows on few blocks */
+    TEAM_LANES,  /* `depth` threads of a warp a row: short rows on few blocks, or behind a product's tile */
     TEAM_BLOCK,  /* 1 row a tile */
     TEAM_COLUMN /* reduction over a slow axis: neighbours in memory, so that a warp reads whole lines; `depth` threads a row */
 } Team;
@@ -157,7 +157,7 @@ struct Kernel {
     Type kept;      /* index space of the rows: `full` without them */
     Team team;
     int lanes; /* rows, neighbours in memory, that a thread computes at once, as vector code; 1: it is none */
-    int depth; /* TEAM_COLUMN: threads that share a row */
+    int depth; /* TEAM_COLUMN, TEAM_LANES: threads that share a row */
     int at_once; /* TEAM_WARP, TEAM_BLOCK: rows, neighbours that all exist, of which a team has the sums at a time; 1: it has one */
     VEC(Stage) stages;
     Patch patch;
@@ -166,7 +166,9 @@ struct Kernel {
     int64_t tiles;
     double flops, bytes; /* per step: arithmetic, and memory traffic if every buffer is touched once */
     int phase;
-    bool lasts;   /* what it makes is made once for many runs, in the program's first phase */
+    bool lasts; /* what it makes is made once for many runs, in the program's first phase */
+    Kernel *
+        leader; /* the product whose blocks compute its rows, each behind the tile that it reads: follow.c; NULL: none */
     bool in_each; /* its row, which only kernels of its phase read, is computed by each of their blocks for itself */
 };
 
@@ -231,8 +233,16 @@ bool program_fits(const Program *program);
 void fused_print(const Program *program, Text *out);
 void schedule_print(const Program *program, Text *out);
 
+/* follow.c: the kernels that follow others, by the levels that all have so far. Says whether there are any. */
+bool find_followers(Program *program);
+
 /* The buffer is among the kernel's loads. */
 bool kernel_reads(const Kernel *kernel, const Node *buffer);
+
+/* Its tiles are of a launch: it is in no other kernel's. */
+static inline bool kernel_has_tiles(const Kernel *kernel) {
+    return !kernel->leader && !kernel->in_each;
+}
 
 /* LOOP: a row is a piece of memory, of what has the kernel's full shape. */
 bool kernel_folds_trailing_axes(const Kernel *kernel);

@@ -52,7 +52,7 @@ static bool comes_before(const Program *program, const Kernel *reader, const Nod
     if (buffer->op->flags & OP_BUFFER)
         return true;
     const Kernel *producer = program_producer(program, buffer);
-    return producer && producer->phase + !producer->in_each <= reader->phase;
+    return producer && producer->phase + !(producer->in_each || reader->leader == producer) <= reader->phase;
 }
 
 static void verify_kernel(const Program *program, const Kernel *kernel) {
@@ -246,18 +246,21 @@ static void print_tile(Text *out, const Kernel *kernel) {
 }
 
 static void print_cut(Text *out, const Kernel *kernel) {
-    static const char *const teams[] = {[TEAM_THREAD] = "a thread",
-                                        [TEAM_WARP] = "a warp",
-                                        [TEAM_HALF] = "half a warp",
-                                        [TEAM_BLOCK] = "a block",
-                                        [TEAM_COLUMN] = "8 threads"};
+    static const char *const teams[] = {
+        [TEAM_THREAD] = "a thread", [TEAM_WARP] = "a warp", [TEAM_BLOCK] = "a block", [TEAM_COLUMN] = "8 threads"};
     if (kernel->cls == KERNEL_CONTRACT)
         print_tile(out, kernel);
     else if (kernel->cls == KERNEL_CALL)
         text_puts(out, kernel->call->op->name);
+    else if (kernel->team == TEAM_LANES && kernel->depth != LANES / 2)
+        text_printf(out, "%lld rows, %d thread%s each", (long long)kernel->rows, kernel->depth,
+                    kernel->depth == 1 ? "" : "s");
     else
-        text_printf(out, "%lld rows, %s %s", (long long)kernel->rows, teams[kernel->team],
+        text_printf(out, "%lld rows, %s %s", (long long)kernel->rows,
+                    kernel->team == TEAM_LANES ? "half a warp" : teams[kernel->team],
                     kernel->at_once > 1 ? arena_printf(out->arena, "for %d", kernel->at_once) : "each");
+    if (kernel->leader)
+        text_printf(out, ", behind %s", kernel->leader->name);
 }
 
 /* The phases from behind bucket b's to that of the next one. */

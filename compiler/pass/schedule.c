@@ -6,12 +6,15 @@
 
 enum { PERSISTENT_WAVES = 4, SOLO_BYTES = 32 * 1024 };
 
-/* `later` must run in a later phase than `earlier`. */
+static bool raise_to(Kernel *kernel, int phase) {
+    const bool raised = kernel->phase < phase;
+    kernel->phase = raised ? phase : kernel->phase;
+    return raised;
+}
+
+/* `later` must run in a later phase than `earlier`, or behind its tiles. */
 static bool follow(Kernel *later, const Kernel *earlier) {
-    if (!earlier || later == earlier || later->phase > earlier->phase)
-        return false;
-    later->phase = earlier->phase + 1;
-    return true;
+    return earlier && later != earlier && raise_to(later, earlier->phase + (later->leader != earlier));
 }
 
 /* The kernel comes after those that store what it reads, and before those that overwrite it. */
@@ -24,7 +27,7 @@ static bool raise_levels(Program *program, Kernel *kernel) {
         raised |= follow(kernel, program_producer(program, kernel->loads.at[i]));
         raised |= overwriter && follow(program->kernels.at[overwriter->id], kernel);
     }
-    return raised;
+    return raised | (kernel->leader && raise_to(kernel->leader, kernel->phase));
 }
 
 static void forget_levels(Program *program) {
@@ -65,9 +68,10 @@ static void balance(Phase *phase, const Machine *machine) {
     phase->tiles = 0;
     double longest = 0;
     for (int i = 0; i < phase->kernels.count; i++) {
-        double own = kernel_seconds(phase->kernels.at[i], machine);
+        const Kernel *kernel = phase->kernels.at[i];
+        double own = kernel_seconds(kernel, machine);
         longest = own > longest ? own : longest;
-        phase->tiles += phase->kernels.at[i]->in_each ? 0 : phase->kernels.at[i]->tiles;
+        phase->tiles += kernel_has_tiles(kernel) ? kernel->tiles : 0;
     }
     if (machine->blocks)
         shrink(phase, longest, machine);
@@ -185,8 +189,16 @@ static void join_rows(Program *program) {
         kernel_join_rows(program->kernels.at[i], program->machine);
 }
 
+/* Where some follow others, there are fewer. */
+static int find_levels(Program *program) {
+    int levels = assign_levels(program);
+    if (find_followers(program))
+        levels = assign_levels(program);
+    return put_first_what_lasts(program, levels);
+}
+
 static void make_phases(Program *program) {
-    int levels = put_first_what_lasts(program, assign_levels(program));
+    int levels = find_levels(program);
     if (program->machine->blocks && program->graph == program->graph->module->decode) {
         levels = join_short_rows(program, levels);
         join_rows(program);
@@ -222,12 +234,21 @@ static double seconds_of_blocks(const Kernel *kernel, const Machine *machine) {
     return all > one ? all : one;
 }
 
+/* With those that follow it. */
+static double seconds_with_followers(const Phase *phase, const Kernel *kernel, const Machine *machine) {
+    double all = seconds_of_blocks(kernel, machine);
+    for (int i = 0; i < phase->kernels.count; i++)
+        if (phase->kernels.at[i]->leader == kernel)
+            all += kernel_tile_seconds(phase->kernels.at[i], machine);
+    return all;
+}
+
 /* As long as its longest kernel, or as all tiles dealt to the blocks, or as its arithmetic and traffic. */
 static double phase_seconds(const Phase *phase, const Machine *machine) {
     double longest = 0, dealt = 0, traffic = 0, arithmetic = 0;
     for (int i = 0; i < phase->kernels.count; i++) {
         const Kernel *kernel = phase->kernels.at[i];
-        double own = seconds_of_blocks(kernel, machine);
+        double own = kernel->leader ? 0 : seconds_with_followers(phase, kernel, machine);
         longest = own > longest ? own : longest;
         dealt += kernel_dealt_seconds(kernel, machine) / done_at_once(kernel, machine);
         traffic += kernel->bytes / machine->bandwidth;
@@ -246,10 +267,13 @@ static int64_t widest_phase(const Program *program) {
 
 /* Each long kernel is one, and the others together one more. */
 static int launches_of(const Phase *phase, const Machine *machine) {
-    int launches = 0;
-    for (int i = 0; i < phase->kernels.count; i++)
-        launches += kernel_is_long(phase->kernels.at[i], machine);
-    return launches < phase->kernels.count ? launches + 1 : launches;
+    int launches = 0, others = 0;
+    for (int i = 0; i < phase->kernels.count; i++) {
+        const bool is_long = kernel_is_long(phase->kernels.at[i], machine);
+        launches += !phase->kernels.at[i]->leader && is_long;
+        others += !phase->kernels.at[i]->leader && !is_long;
+    }
+    return launches + (others > 0);
 }
 
 /* `whole`: what the launches of a graph run on. A persistent launch has one block on each multiprocessor. */
@@ -272,6 +296,7 @@ static int64_t smaller(int64_t a, int64_t b) {
 static void cut_for(Program *program, const Machine *machine, const Machine *whole) {
     program->machine = machine;
     for (int i = 0; i < program->kernels.count; i++) {
+        program->kernels.at[i]->leader = NULL;
         kernel_cut(program->kernels.at[i], machine);
         kernel_hold_row(program->arena, program->kernels.at[i], machine);
     }

@@ -254,7 +254,7 @@ static Team choose_team(const Kernel *kernel, const Machine *machine) {
         row_work(kernel) > 2048 && kernel->rows <= machine->most_blocks * (int64_t)machine->multiprocessors;
     if (long_row || few_heavy)
         return TEAM_BLOCK;
-    return are_short_and_many(kernel, machine) ? TEAM_HALF : TEAM_WARP;
+    return are_short_and_many(kernel, machine) ? TEAM_LANES : TEAM_WARP;
 }
 
 /* ---- vector code ---- */
@@ -306,7 +306,7 @@ static int choose_lanes(const Kernel *kernel, const Machine *machine) {
 static int64_t threads_of_row(const Kernel *kernel) {
     switch (kernel->team) {
     case TEAM_WARP: return LANES;
-    case TEAM_HALF: return LANES / 2;
+    case TEAM_LANES:
     case TEAM_COLUMN: return kernel->depth;
     case TEAM_BLOCK: return THREADS;
     default: return 1;
@@ -323,18 +323,18 @@ static bool are_halves(Node *const *nodes, int count, int64_t axis) {
     return true;
 }
 
-/* Each thread of the team has some, and there are many threads. */
+/* Each thread of the team has some, and there are many threads; or it waits for nobody else's, behind a tile. */
 static bool has_work(const Kernel *kernel, const Stage *stage, int lanes, const Machine *machine) {
     const Type *domain = &stage->domain;
     int64_t elements = type_elements(domain), threads = threads_of_row(kernel);
-    return elements / lanes >= threads_wanted(machine) && elements / kernel->rows >= lanes * threads &&
-           domain->dim[domain->rank - 1] % lanes == 0;
+    return (kernel->leader || elements / lanes >= threads_wanted(machine)) &&
+           elements / kernel->rows >= lanes * threads && domain->dim[domain->rank - 1] % lanes == 0;
 }
 
 /* Neighbours in a row for one thread of its team: 16 bytes, where there is work for many threads. */
 static int stage_lanes(const Kernel *kernel, const Stage *stage, const Machine *machine) {
     const Type *domain = &stage->domain;
-    bool shared = kernel->team == TEAM_WARP || kernel->team == TEAM_HALF || kernel->team == TEAM_BLOCK;
+    bool shared = kernel->team == TEAM_WARP || kernel->team == TEAM_LANES || kernel->team == TEAM_BLOCK;
     bool along_fast = domain->rank > 0 && stage->inner >> (domain->rank - 1) & 1;
     if (!machine->blocks || machine->form != FORM_GRID || !shared || !along_fast || stage->contractions.count ||
         stage->vectors.count)
@@ -351,6 +351,8 @@ static int stage_lanes(const Kernel *kernel, const Stage *stage, const Machine *
 static int choose_depth(const Kernel *kernel, const Machine *machine) {
     int64_t rows = kernel->rows / kernel->lanes, extent = longest_stage(kernel);
     int depth = 1;
+    if (kernel->team == TEAM_LANES)
+        return LANES / 2;
     while (depth < DEEPEST_COLUMN && depth < extent && rows * depth < threads_wanted(machine))
         depth *= 2;
     return depth;
@@ -359,7 +361,7 @@ static int choose_depth(const Kernel *kernel, const Machine *machine) {
 static int64_t rows_per_tile(const Kernel *kernel) {
     switch (kernel->team) {
     case TEAM_WARP: return WARPS;
-    case TEAM_HALF: return 2 * WARPS;
+    case TEAM_LANES: return THREADS / kernel->depth;
     case TEAM_BLOCK: return 1;
     case TEAM_COLUMN: return THREADS / kernel->depth * kernel->lanes;
     default: return THREADS * kernel->lanes;
@@ -377,13 +379,17 @@ static void cut_patches(Kernel *kernel) {
                                  : divide_up(kernel->rows / (patch->down * patch->across * kernel->lanes), THREADS);
 }
 
+static void cut_stages(Kernel *kernel, const Machine *machine) {
+    for (int s = 0; s < kernel->stages.count; s++)
+        kernel->stages.at[s].lanes = stage_lanes(kernel, &kernel->stages.at[s], machine);
+}
+
 static void cut_loop(Kernel *kernel, const Machine *machine) {
     kernel->team = choose_team(kernel, machine);
     kernel->lanes = choose_lanes(kernel, machine);
     kernel->depth = choose_depth(kernel, machine);
     kernel->at_once = 1;
-    for (int s = 0; s < kernel->stages.count; s++)
-        kernel->stages.at[s].lanes = stage_lanes(kernel, &kernel->stages.at[s], machine);
+    cut_stages(kernel, machine);
     if (kernel->team == TEAM_COLUMN && kernel->depth == 1)
         kernel->team = TEAM_THREAD;
     kernel->tiles = divide_up(kernel->rows, rows_per_tile(kernel));
@@ -391,6 +397,15 @@ static void cut_loop(Kernel *kernel, const Machine *machine) {
     if (kernel->patch.sum)
         cut_patches(kernel);
     kernel->flops = row_work(kernel) * (double)kernel->rows;
+}
+
+void kernel_cut_behind(Kernel *kernel, const Kernel *leader, int64_t rows, const Machine *machine) {
+    kernel->team = TEAM_LANES;
+    kernel->depth = LANES;
+    while (kernel->depth > 1 && kernel->depth * rows > THREADS)
+        kernel->depth /= 2;
+    cut_stages(kernel, machine);
+    kernel->tiles = leader->tiles * divide_up(rows, rows_per_tile(kernel));
 }
 
 static void count_bytes(Kernel *kernel) {

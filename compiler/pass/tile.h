@@ -7,6 +7,9 @@
 /* Sets tile or team, tiles, flops and bytes. */
 void kernel_cut(Kernel *kernel, const Machine *machine);
 
+/* Sets that of rows that follow a product of the same rows, `rows` of them behind each of its tiles. */
+void kernel_cut_behind(Kernel *kernel, const Kernel *leader, int64_t rows, const Machine *machine);
+
 /* Sets `held`: of a kernel of long rows, the operand that is most of what it reads, if several stages read its rows, which would
  * come from memory each time and fit into a block's shared memory. */
 void kernel_hold_row(Arena *arena, Kernel *kernel, const Machine *machine);

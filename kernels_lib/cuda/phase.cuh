@@ -40,10 +40,16 @@ template <class Kernel, int COUNT, int... FIRSTS> struct AtEach {};
 
 template <int... FIRSTS> static __constant__ unsigned short first_rows[sizeof...(FIRSTS)] = {FIRSTS...};
 
-/* What of a kernel is launched: `count` times its tiles, from row first(again) on. */
+/* A product at one row, and kernels of the rows that its tiles have whole: its block goes on with those of a tile when it has written them, which is no
+ * launch. They use no shared memory. */
+template <class First, class... Others> struct Followed {};
+
+/* What of a kernel is launched: `count` times its tiles, from row first(again) on; and each that follows it, by visit(). */
 template <class Kernel_, int COUNT> struct OfKernel {
     using Kernel = Kernel_;
     static constexpr int count = COUNT;
+    template <class Visit> static __device__ void visit(Visit) {
+    }
 };
 template <class Kernel> struct Launched : OfKernel<Kernel, 1> {
     static __device__ int first(int again) {
@@ -60,6 +66,12 @@ template <class Kernel, int COUNT, int... FIRSTS>
 struct Launched<AtEach<Kernel, COUNT, FIRSTS...>> : OfKernel<Kernel, COUNT> {
     static __device__ int first(int again) {
         return first_rows<FIRSTS...>[again];
+    }
+};
+
+template <class First, class... Others> struct Launched<Followed<First, Others...>> : Launched<First> {
+    template <class Visit> static __device__ void visit(Visit visit) {
+        (visit(Launched<Others>()), ...);
     }
 };
 
@@ -115,12 +127,26 @@ private:
     template <class First, class... Others, class Tensors>
     static __device__ void run_tile_of(const Tensors &tensors, const Batch &batch, int tile, char *shared, Gate &gate) {
         if constexpr (sizeof...(Others) == 0) {
-            run_kernel<Launched<First>>(tensors, batch, tile, shared, gate);
+            run_followed<Launched<First>>(tensors, batch, tile, shared, gate);
         } else {
             if (tile < tiles_of<First>)
-                return run_kernel<Launched<First>>(tensors, batch, tile, shared, gate);
+                return run_followed<Launched<First>>(tensors, batch, tile, shared, gate);
             run_tile_of<Others...>(tensors, batch, tile - tiles_of<First>, shared, gate);
         }
+    }
+
+    template <class Of, class Tensors>
+    static __device__ void run_followed(const Tensors &tensors, const Batch &batch, int tile, char *shared,
+                                        Gate &gate) {
+        run_kernel<Of>(tensors, batch, tile, shared, gate);
+        Of::visit([&](auto other) {
+            using Other = decltype(other);
+            constexpr int parts = Other::Kernel::tiles / Of::Kernel::tiles;
+            static_assert(Other::count == 1 && shared_bytes_of<typename Other::Kernel> == 0, "rows of one kernel");
+            __syncthreads(); // the tile's rows are written
+            for (int part = 0; part < parts; part++)
+                run_kernel<Other>(tensors, batch, tile * parts + part, shared, gate);
+        });
     }
 
     template <class Of, class Tensors>

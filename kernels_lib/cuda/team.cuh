@@ -4,7 +4,7 @@
  *
  *     Thread    one thread a row            256 rows a tile, consecutive threads on consecutive rows
  *     Warp      32 threads a row            8 rows a tile
- *     Half      16 threads a row            16 rows a tile, all of which exist
+ *     Lanes<N>  N threads of a warp a row   256 / N rows a tile, all of which exist; Half: Lanes<16>
  *     Whole     the whole block a row       1 row a tile
  *     Column<V, DEPTH>   DEPTH threads for V rows   for reductions over a slow axis: rows are neighbours in memory
  *     Several<Team, COUNT>   such a team for COUNT rows at a time
@@ -56,12 +56,12 @@ struct Warp {
     }
 };
 
-struct Half {
-    static constexpr int rows = 2 * WARPS, size = LANES / 2, lanes = size, scratch = 0;
+template <int SIZE> struct Lanes {
+    static constexpr int rows = THREADS / SIZE, size = SIZE, lanes = size, scratch = 0;
     static constexpr int stride = size;
     int first = threadIdx.x % size, row = threadIdx.x / size;
 
-    __device__ explicit Half(char *) {
+    __device__ explicit Lanes(char *) {
     }
     __device__ void sync() const {
         __syncwarp();
@@ -70,6 +70,7 @@ struct Half {
         return lanes_reduce<size>(value, combine);
     }
 };
+using Half = Lanes<LANES / 2>;
 
 struct Whole {
     static constexpr int rows = 1, size = THREADS, lanes = LANES, scratch = 2 * WARPS * sizeof(double);

@@ -180,7 +180,20 @@ def test_small_products_have_a_tile_for_each_multiprocessor(precision):
 
 def test_rows_of_a_small_head_are_half_a_warps():
     """The dots of its 16 numbers: the other half would have none."""
-    assert training_of("char_gpt")["d_h_1_attn_c_attn_dots"][1].endswith("32768 rows, half a warp each")
+    wide = training_of("char_gpt", "--set", "width=192", "--set", "heads=12")
+    assert wide["d_h_1_attn_c_attn_dots"][1].endswith("98304 rows, half a warp each")
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
+def test_rows_follow_the_tile_that_they_are_made_of(precision):
+    """Norms, their gradients, the dots of attention's; where tiles have pieces of rows, nothing does."""
+    kernels = training_of("char_gpt", "--precision", precision)
+    behind = {name: dealt.rpartition("behind ")[2] for name, (_, dealt) in kernels.items() if "behind" in dealt}
+    assert behind["h_0_ln_2"] == "h_0_h" and behind["ln_f"] == "h_1" and behind["d_h_1_h"] == "d_h_1_ln_2"
+    assert behind["d_h_1_attn_c_attn_dots"].startswith("d_h_1_attn_") and len(behind) == 11
+    assert kernels["h_0_ln_2"][1].endswith("8192 rows, 4 threads each, behind h_0_h")
+    wide = training_of("char_gpt", "--precision", precision, "--set", "width=384", "--set", "heads=12")
+    assert not any("behind" in dealt for _, dealt in wide.values())
 
 
 def test_activations_are_stored_in_two_bytes(emit):

@@ -71,6 +71,27 @@ train {
 """
 
 
+# Norms and their gradients behind the tiles of products.
+FOLLOWED = """data {
+  train = npy("x", "y")
+  x : f32[32, 24]
+  y : class[10]
+}
+model {
+  a      = linear(x, 32)
+  b      = a + linear(gelu(layer_norm(a)), 32)
+  c      = b + linear(gelu(layer_norm(b)), 32)
+  logits = linear(mean(layer_norm(c), axis = 0), 10)
+}
+train {
+  loss      = cross_entropy(logits, y)
+  predict   = logits
+  optimizer = sgd(0, momentum = 0.5)
+  batch     = 64
+}
+"""
+
+
 # Few places for each channel: a team has the statistics of one, and the moving mean that they are measured from.
 STATISTICS = """data {
   train = npy("x", "y")
@@ -165,6 +186,16 @@ def test_gradients_of_the_largest_behind_a_norm(where, tmp_path):
     path = tmp_path / "largest.mt"
     path.write_text(LARGEST)
     check(where, "--precisions", "fp32", path)
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_rows_behind_the_tiles_of_products(where, tmp_path, mtc):
+    path = tmp_path / "followed.mt"
+    path.write_text(FOLLOWED)
+    for precision in ("tf32", "bf16"):
+        schedule = mtc("--emit=schedule", "--target", "cuda", "--arch", "sm_90", "--precision", precision, path).stdout
+        assert schedule.partition("eval:")[0].count(", behind ") == 5
+    check(where, "--precisions", "tf32,bf16", path)
 
 
 @pytest.mark.parametrize("where", WHERE)

@@ -12,10 +12,11 @@ const char *call_of(Emitter *e, const Function *f, const char *tile, const char 
 }
 
 const char *team_name(Emitter *e, const Kernel *kernel) {
-    static const char *const names[] = {
-        [TEAM_THREAD] = "Thread", [TEAM_WARP] = "Warp", [TEAM_HALF] = "Half", [TEAM_BLOCK] = "Whole"};
+    static const char *const names[] = {[TEAM_THREAD] = "Thread", [TEAM_WARP] = "Warp", [TEAM_BLOCK] = "Whole"};
     if (kernel->team == TEAM_COLUMN)
         return arena_printf(e->arena, "Column<%d, %d>", kernel->lanes, kernel->depth);
+    if (kernel->team == TEAM_LANES)
+        return kernel->depth == LANES / 2 ? "Half" : arena_printf(e->arena, "Lanes<%d>", kernel->depth);
     if (kernel->at_once > 1)
         return arena_printf(e->arena, "Several<%s, %d>", names[kernel->team], kernel->at_once);
     return names[kernel->team];
@@ -27,7 +28,7 @@ const char *member_name(Emitter *e, const Function *f, int b) {
 }
 
 bool has_warps(const Kernel *kernel) {
-    return kernel->team == TEAM_THREAD || kernel->team == TEAM_WARP || kernel->team == TEAM_HALF;
+    return kernel->team == TEAM_THREAD || kernel->team == TEAM_WARP || kernel->team == TEAM_LANES;
 }
 
 bool keeps_vectors(const Kernel *kernel) {

@@ -446,8 +446,8 @@ static void hold(const HeldRow *held, const Writer *stages, Writer *out) {
     write_line(out, "hold_row<%s>(%s, shared, %s, %s);", held->extent, held->address, held->bytes, held->stages);
 }
 
-static int team_threads(Team team) {
-    return team == TEAM_BLOCK ? THREADS : team == TEAM_HALF ? LANES / 2 : LANES;
+static int team_threads(const Kernel *kernel) {
+    return kernel->team == TEAM_BLOCK ? THREADS : kernel->team == TEAM_LANES ? kernel->depth : LANES;
 }
 
 /* Where one token is decoded, latency is all: nvcc has all loads of a loop on their way at a time if it knows how often a thread goes round,
@@ -456,7 +456,7 @@ static bool has_known_turns(const Body *row, const Stage *stage) {
     const Kernel *kernel = row->kernel;
     const int64_t extent = type_elements(&stage->domain) / kernel->rows;
     return is_of_token(row->e, kernel) && kernel->team != TEAM_COLUMN &&
-           extent % (stage->lanes * team_threads(kernel->team)) == 0;
+           extent % (stage->lanes * team_threads(kernel)) == 0;
 }
 
 static const char *loop(const Body *row, const Stage *stage, const Tree *variable) {

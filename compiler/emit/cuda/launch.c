@@ -10,11 +10,14 @@ const char *group_tiles(Emitter *e, const Group *group) {
 }
 
 const Group *group_at(const Launch *launch, int group) {
-    return group < launch->groups.count ? &launch->groups.at[group] : &launch->before.at[0];
+    const int behind = group - launch->groups.count - launch->before.count;
+    return behind >= 0                    ? &launch->behind.at[behind]
+           : group < launch->groups.count ? &launch->groups.at[group]
+                                          : &launch->before.at[0];
 }
 
 int all_groups(const Launch *launch) {
-    return launch->groups.count + launch->before.count;
+    return launch->groups.count + launch->before.count + launch->behind.count;
 }
 
 Walk walk_of(const Emitter *e, const Launch *launch, int group) {

@@ -10,16 +10,18 @@ struct Launch {
     int phase, beside; /* 0: the first of its phase */
     Phase kernels;
     Groups groups;
-    Groups before; /* what each block computes for itself first; none, or one of one place */
-    Kernel *row;   /* whose that is; NULL: nobody's */
-    bool ahead;    /* there is such a row, or weights come ahead of the gate: ahead.c */
+    Groups before;  /* what each block computes for itself first; none, or one of one place */
+    Kernel *row;    /* whose that is; NULL: nobody's */
+    Groups behind;  /* rows that blocks compute behind the tiles of a group, .. */
+    VEC(int) leads; /* .. for each of them that one; both are of one place */
+    bool ahead;     /* there is such a row, or weights come ahead of the gate: ahead.c */
     const char *name;
     int like, again, times; /* the first one: how many there are; any: where it stands among them */
 };
 int all_groups(const Launch *launch);
 /* "h::tiles", "12 * h::tiles" */
 const char *group_tiles(Emitter *e, const Group *group);
-/* Behind the groups that have tiles, what each block computes first. */
+/* Behind the groups that have tiles, what each block computes first, and what some do behind their tiles. */
 const Group *group_at(const Launch *launch, int group);
 /* The place of the group's tile: "3", "batch.again + tile / h::tiles". */
 const char *place_of(Emitter *e, const Launch *launch, int group);

@@ -45,10 +45,9 @@ static void add_phase(Emitter *e, const Program *program, int phase) {
     Kernel *row = NULL;
     for (int k = 0; k < all->kernels.count; k++) {
         Kernel *kernel = all->kernels.at[k];
-        if (kernel->in_each) {
-            row = kernel;
+        row = kernel->in_each ? kernel : row;
+        if (!kernel_has_tiles(kernel))
             continue;
-        }
         bool turns = takes_turns(e, kernel);
         bool alone = turns || in_cluster(e, kernel) ||
                      (!program_is_persistent(e, program) && is_long(e, kernel, program->machine));
@@ -60,11 +59,19 @@ static void add_phase(Emitter *e, const Program *program, int phase) {
     e->launches.at[first].row = row;
 }
 
+static bool same_followers(const Launch *a, const Launch *b) {
+    bool same = same_groups(&a->behind, &b->behind);
+    for (int k = 0; k < a->leads.count && same; k++)
+        same = a->leads.at[k] == b->leads.at[k];
+    return same;
+}
+
 /* A persistent kernel has all its tensors at hand. */
 static bool may_be_like(const Emitter *e, const Launch *launch, const Launch *other) {
     return other->like == other - e->launches.at && !launch->beside == !other->beside &&
            !program_is_persistent(e, launch->program) && !program_is_persistent(e, other->program) &&
-           same_groups(&launch->groups, &other->groups) && same_groups(&launch->before, &other->before);
+           same_groups(&launch->groups, &other->groups) && same_groups(&launch->before, &other->before) &&
+           same_followers(launch, other);
 }
 
 static Groups groups_before(Emitter *e, const Launch *launch) {
@@ -75,13 +82,50 @@ static Groups groups_before(Emitter *e, const Launch *launch) {
     return groups_of(e, &alone);
 }
 
+static bool leads(const Phase *phase, const Kernel *kernel) {
+    for (int k = 0; k < phase->kernels.count; k++)
+        if (phase->kernels.at[k]->leader == kernel)
+            return true;
+    return false;
+}
+
+static Group group_of(const Emitter *e, const Kernel *kernel) {
+    return (Group){written_function(e, kernel), function_of(e, kernel)->place, 1};
+}
+
+static void add_followers(Emitter *e, const Phase *phase, const Kernel *leader, Launch *launch) {
+    for (int k = 0; k < phase->kernels.count; k++)
+        if (phase->kernels.at[k]->leader == leader) {
+            VEC_PUSH(e->arena, &launch->behind, group_of(e, phase->kernels.at[k]));
+            VEC_PUSH(e->arena, &launch->leads, launch->groups.count);
+        }
+}
+
+/* Kernels that others follow are a group each. */
+static void find_groups(Emitter *e, Launch *launch) {
+    const Phase *phase = &launch->program->phases.at[launch->phase];
+    Phase others = {0};
+    for (int k = 0; k < launch->kernels.kernels.count; k++) {
+        Kernel *kernel = launch->kernels.kernels.at[k];
+        if (!leads(phase, kernel)) {
+            VEC_PUSH(e->arena, &others.kernels, kernel);
+            continue;
+        }
+        add_followers(e, phase, kernel, launch);
+        VEC_PUSH(e->arena, &launch->groups, group_of(e, kernel));
+    }
+    const Groups rest = groups_of(e, &others);
+    for (int g = 0; g < rest.count; g++)
+        VEC_PUSH(e->arena, &launch->groups, rest.at[g]);
+}
+
 static void add_launches(Emitter *e) {
     for (int p = 0; p < e->plan->program_count; p++)
         for (int phase = 0; phase < e->programs[p]->phases.count; phase++)
             add_phase(e, e->programs[p], phase);
     for (int k = 0; k < e->launches.count; k++) {
         Launch *launch = &e->launches.at[k];
-        launch->groups = groups_of(e, &launch->kernels);
+        find_groups(e, launch);
         launch->before = groups_before(e, launch);
         launch->ahead = launch->row || brings_weights(e, launch);
         for (int other = 0; other < k && launch->like == k; other++)
@@ -143,15 +187,27 @@ static const char *kernel_of(Emitter *e, const Launch *launch, int group) {
     return arena_printf(e->arena, "At<%s, %d, %d%s>", g->function->name, walk.first, walk.step, count);
 }
 
+/* "Followed<h, ln>": those that follow it behind its tiles. */
+static const char *with_followers(Emitter *e, const Launch *launch, int group) {
+    const int first = launch->groups.count + launch->before.count;
+    Text list = TEXT(e->arena);
+    for (int k = 0; k < launch->leads.count; k++)
+        if (launch->leads.at[k] == group)
+            text_printf(&list, ", %s", kernel_of(e, launch, first + k));
+    const char *kernel = kernel_of(e, launch, group);
+    return list.length ? arena_printf(e->arena, "Followed<%s%s>", kernel, text_string(&list)) : kernel;
+}
+
 /* It is called what its kernel is: that is all that there is to say. */
 static bool is_kernel(Emitter *e, const Launch *launch) {
-    return launch->groups.count == 1 && text_same(kernel_of(e, launch, 0), launch->groups.at[0].function->name);
+    return launch->groups.count == 1 && !launch->behind.count &&
+           text_same(kernel_of(e, launch, 0), launch->groups.at[0].function->name);
 }
 
 static const char *kernels_of(Emitter *e, const Launch *launch) {
     Text list = TEXT(e->arena);
     for (int g = 0; g < launch->groups.count; g++)
-        text_printf(&list, "%s%s", g ? ", " : "", kernel_of(e, launch, g));
+        text_printf(&list, "%s%s", g ? ", " : "", with_followers(e, launch, g));
     return launch->ahead ? launch->name : text_string(&list);
 }
 
@@ -389,7 +445,7 @@ void write_launches(Emitter *e, const Program *program, Writer *out) {
 
 bool launches_say_rows(Emitter *e) {
     for (int k = 0; k < e->launches.count; k++)
-        for (int g = 0; g < e->launches.at[k].groups.count; g++)
+        for (int g = 0; g < all_groups(&e->launches.at[k]); g++)
             if (!text_same(kernel_of(e, &e->launches.at[k], g), group_at(&e->launches.at[k], g)->function->name))
                 return true;
     return false;

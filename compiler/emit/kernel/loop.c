@@ -243,7 +243,7 @@ bool every_row_exists(const Kernel *kernel) {
     if (kernel->at_once > 1)
         return true;
     bool whole_tiles = kernel->team == TEAM_WARP && kernel->rows > 1 && kernel->rows % WARPS == 0;
-    return kernel->team == TEAM_BLOCK || kernel->team == TEAM_HALF || whole_tiles;
+    return kernel->team == TEAM_BLOCK || kernel->team == TEAM_LANES || whole_tiles;
 }
 
 /* A loop that only adds up is a sum like a product's. */

@@ -454,16 +454,19 @@ Members shared_by(Emitter *e, const Function *f, const char *arrow) {
 
 /* ---- groups ---- */
 
+static bool is_next_of(const Group *group, const Function *written, int place) {
+    return group->function == written && place == group->first + group->count;
+}
+
 Groups groups_of(Emitter *e, const Phase *launch) {
     Groups groups = {0};
     for (int k = 0; k < launch->kernels.count; k++) {
         const Function *own = function_of(e, launch->kernels.at[k]), *written = &e->functions.at[own->like];
         int row = 0;
-        while (row < groups.count && groups.at[row].function != written)
+        while (row < groups.count && !is_next_of(&groups.at[row], written, own->place))
             row++;
         if (row == groups.count)
             VEC_PUSH(e->arena, &groups, ((Group){written, own->place, 0}));
-        ENSURE(own->place == groups.at[row].first + groups.at[row].count);
         groups.at[row].count++;
     }
     return groups;

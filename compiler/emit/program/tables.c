@@ -111,15 +111,21 @@ static void add_sum(Emitter *e, double sum, RowTable *table) {
         table_text(table, NULL, number(e->arena, sum));
 }
 
-/* Kernels are many and alike: one fits into a line, its members in the order of MtcKernel. */
-static void add_kernel_row(Emitter *e, const Kernel *kernel, RowTable *table) {
+/* Kernels are many and alike: one fits into a line, its members in the order of MtcKernel. Those that follow it are part of it. */
+static void add_kernel_row(Emitter *e, const Program *program, const Kernel *kernel, RowTable *table) {
+    const Phase *phase = &program->phases.at[kernel->phase];
+    double flops = kernel->flops, bytes = kernel->bytes;
+    for (int k = 0; k < phase->kernels.count; k++) {
+        flops += phase->kernels.at[k]->leader == kernel ? phase->kernels.at[k]->flops : 0;
+        bytes += phase->kernels.at[k]->leader == kernel ? phase->kernels.at[k]->bytes : 0;
+    }
     table_row(table, NULL);
     table_name(table, NULL, kernel->name);
     table_number(table, NULL, row_of_statement(e, source_of_kernel(kernel)));
     table_number(table, NULL, kernel->phase);
     table_text(table, NULL, arena_printf(e->arena, "MTC_MATH_%s", math_info[kernel->math].symbol));
-    add_sum(e, kernel->flops, table);
-    add_sum(e, kernel->bytes, table);
+    add_sum(e, flops, table);
+    add_sum(e, bytes, table);
 }
 
 static KernelsInOrder kernels_in_order(Emitter *e, const Program *program) {
@@ -137,7 +143,7 @@ static void write_kernel_table(Emitter *e, Writer *out) {
     const KernelsInOrder kernels = kernels_in_order(e, train);
     RowTable table = {.arena = e->arena};
     for (int k = 0; k < kernels.count; k++)
-        add_kernel_row(e, kernels.at[k], &table);
+        add_kernel_row(e, train, kernels.at[k], &table);
     write_line(out, "// name; statement; phase, from 0 on; what its arithmetic is in, how much of it; bytes, if every "
                     "buffer is touched once");
     write_table(&table, "static const MtcKernel kernel_table[]", out);
@@ -256,7 +262,7 @@ static void write_sizes_of_tables(Emitter *e, const Counts *counts, Writer *out)
     if (counts->settings)
         write_line(out, ".settings = %d,", counts->settings);
     write_line(out, module->weight.name ? ".reports = REPORTS - 1," : ".reports = REPORTS,");
-    write_line(out, ".kernels = %d,", e->programs[PROGRAM_TRAIN]->kernels.count);
+    write_line(out, ".kernels = %d,", kernels_in_order(e, e->programs[PROGRAM_TRAIN]).count);
     write_line(out, ".tensor = tensor_table,");
     write_line(out, ".field = field_table,");
     write_line(out, ".origin = %s,", table_of(module->origins.count, "origin_table"));
