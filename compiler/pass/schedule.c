@@ -62,6 +62,29 @@ static void shrink(Phase *phase, double seconds, const Machine *machine) {
     }
 }
 
+/* So many blocks are at work at a time, where kernels of a library or products in a launch have registers for two on a multiprocessor; 0: there
+ * are none. */
+static int64_t blocks_beside(const Phase *phase, const Machine *machine) {
+    int64_t blocks = 0;
+    for (int i = 0; i < phase->kernels.count && !blocks; i++) {
+        const Kernel *kernel = phase->kernels.at[i];
+        blocks =
+            kernel->cls != KERNEL_LOOP && !kernel_is_long(kernel, machine) ? 2 * (int64_t)machine->multiprocessors : 0;
+    }
+    return blocks;
+}
+
+/* Where more tiles than these would come one round after the other, columns have fewer, of threads that add up more. */
+static void lengthen_columns(Phase *phase, const Machine *machine) {
+    const int64_t blocks = blocks_beside(phase, machine);
+    for (int i = 0; i < phase->kernels.count && blocks && phase->tiles > blocks; i++) {
+        Kernel *kernel = phase->kernels.at[i];
+        phase->tiles -= kernel_has_tiles(kernel) ? kernel->tiles : 0;
+        kernel_lengthen(kernel, machine);
+        phase->tiles += kernel_has_tiles(kernel) ? kernel->tiles : 0;
+    }
+}
+
 /* When a phase has more tiles than there are multiprocessors, its short kernels use fewer and longer ones. A second round of
  * tiles, where each multiprocessor has one at a time, costs more than tiles that take half as long again. */
 static void balance(Phase *phase, const Machine *machine) {
@@ -75,6 +98,8 @@ static void balance(Phase *phase, const Machine *machine) {
     }
     if (machine->blocks)
         shrink(phase, longest, machine);
+    if (machine->blocks && machine->resident > 1)
+        lengthen_columns(phase, machine);
     if (machine->blocks && machine->resident == 1)
         shrink(phase, 1.5 * longest, machine);
 }

@@ -408,6 +408,16 @@ void kernel_cut_behind(Kernel *kernel, const Kernel *leader, int64_t rows, const
     kernel->tiles = leader->tiles * divide_up(rows, rows_per_tile(kernel));
 }
 
+void kernel_lengthen(Kernel *kernel, const Machine *machine) {
+    enum { NUMBERS = 8 }; /* of a thread, which are under way at a time */
+    if (kernel->cls != KERNEL_LOOP || kernel->team != TEAM_COLUMN || kernel->lanes != PACK_FLOATS ||
+        longest_stage(kernel) < DEEPEST_COLUMN || kernel_is_long(kernel, machine))
+        return;
+    while (kernel->depth * NUMBERS > longest_stage(kernel))
+        kernel->depth /= 2;
+    kernel->tiles = divide_up(kernel->rows, rows_per_tile(kernel));
+}
+
 static void count_bytes(Kernel *kernel) {
     kernel->bytes = 0;
     for (int i = 0; i < kernel->loads.count; i++)

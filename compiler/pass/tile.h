@@ -22,6 +22,10 @@ void kernel_join_rows(Kernel *kernel, const Machine *machine);
  * which are launches of their own. */
 void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine);
 
+/* Gives long columns fewer tiles, of threads that add up a few numbers each: there are few blocks at a time, beside which they would come one after
+ * the other. Not those that are launches of their own. */
+void kernel_lengthen(Kernel *kernel, const Machine *machine);
+
 /* Seconds that its arithmetic alone takes the machine. */
 double kernel_arithmetic(const Kernel *kernel, const Machine *machine);
 
