@@ -384,7 +384,7 @@ static void place_node(Fusion *f, Node *n) {
         place(f, n);
     else if (cls == OP_CALL)
         place_call(f, n);
-    else if (cls == OP_VIEW && fusion_takes_much(f, n))
+    else if (cls == OP_VIEW && (f->crosses[n->id] || fusion_takes_much(f, n)))
         fusion_in_memory(f, n);
 }
 
@@ -413,6 +413,7 @@ Program *fuse(Graph *graph, const Machine *machine) {
                 .visit = NEW_ARRAY(arena, int, graph->nodes.count),
                 .elsewhere = NEW_ARRAY(arena, int, graph->nodes.count)};
     find_assigned(program);
+    f.crosses = fusion_crossings(&f);
     int updates = first_update(graph);
     for (; f.placed < graph->nodes.count; f.placed++) {
         if (f.placed == updates)

@@ -1,6 +1,7 @@
-/* Inside of fusion: which node joins which kernel (fuse.c), and what that asks, of reads (reads.c), rows (rows.c), operands and
- * epilogues of products (operand.c, epilogue.c); how a kernel grows (grow.c); which updates become one (merge.c), how bias gradients ride
- * along with weight gradients (ride.c), how a row's work is cut into stages (stage.c). The result is pass/kernel.h's Program. */
+/* Inside of fusion: which node joins which kernel (fuse.c), and what that asks, of reads (reads.c), rows (rows.c), operands and epilogues
+ * of products (operand.c, epilogue.c); how a kernel grows (grow.c); what updates would overwrite before it is read (crossing.c); which
+ * updates become one (merge.c), how bias gradients ride along with weight gradients (ride.c), how a row's work is cut into stages
+ * (stage.c). The result is pass/kernel.h's Program. */
 #ifndef MTC_FUSE_H
 #define MTC_FUSE_H
 
@@ -22,6 +23,7 @@ typedef struct Fusion {
     bool *root_value; /* a root carries it out */
     Sources *readers; /* of each node */
     bool *lasts;      /* it is made once for many runs */
+    bool *crosses;    /* a view that is in memory before the updates: crossing.c */
     bool *factor;     /* a product reads it: sums over it may ride along (ride.c) */
     int *visit;       /* the last walk that came to the node, so that each comes to it once */
     int *elsewhere;   /* ... at another element than its own */
@@ -67,6 +69,11 @@ bool fusion_reads_own_element(Fusion *f, const Kernel *kernel, const Node *buffe
 bool fusion_comes_between(Fusion *f, const Kernel *a, const Kernel *b);
 /* Each must run behind the other: they overwrite what the other reads, at once or not at all. */
 bool fusion_in_circle(Fusion *f, const Kernel *a, const Kernel *b);
+
+/* ---- crossing.c ---- */
+
+/* By node id: views of what updates overwrite, at other elements than they do; before any node has a home. */
+bool *fusion_crossings(Fusion *f);
 
 /* ---- rows.c ---- */
 

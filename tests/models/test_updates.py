@@ -1,0 +1,94 @@
+"""Updates of weights whose gradients are made of weights alone, as penalties' are: what an update reads of other elements, or of weights that
+others overwrite, is what they were before the step. Against NumPy, in float64."""
+
+import numpy as np
+import pytest
+from library import Library
+
+pytestmark = pytest.mark.quick
+TARGETS = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+EXAMPLES, BATCH, STEPS = 6, 3, 4
+
+
+def neighbours(w, c, k):
+    """mean(w[1:] * w[:8])"""
+    return np.pad(w[1:], (0, 1)) / 8 + np.pad(w[:-1], (1, 0)) / 8, np.zeros_like(c)
+
+
+def smoothness(w, c, k):
+    """sum((w[1:] - w[:8])^2)"""
+    return 2 * (np.pad(np.diff(w), (1, 0)) - np.pad(np.diff(w), (0, 1))), np.zeros_like(c)
+
+
+def part(w, c, k):
+    """mean(tanh(w[1:]))"""
+    return np.pad(1 - np.tanh(w[1:]) ** 2, (1, 0)) / 8, np.zeros_like(c)
+
+
+def turned(w, c, k):
+    """mean(w * flip(w, 0))"""
+    return 2 * w[::-1] / 9, np.zeros_like(c)
+
+
+def one_of_another(w, c, k):
+    """sum(reshape(w, [3, 3]) * c)"""
+    return c.ravel(), w.reshape(3, 3)
+
+
+def across(w, c, k):
+    """sum(transpose(reshape(w, [3, 3]), 0, 1) * c)"""
+    return c.T.ravel(), w.reshape(3, 3).T
+
+
+def model(gradient, settings):
+    return f"""data {{
+  train = idx("k", "x")
+  k : class[9]
+  x : f32[2]
+}}
+model {{
+  w = weight([9])
+  c = weight([3, 3])
+}}
+train {{
+  loss = {gradient.__doc__} + 0 * sum(c)
+  predict = x
+  optimizer = sgd({settings}
+  batch = {BATCH}
+}}
+"""
+
+
+LOSSES = [neighbours, smoothness, part, turned, one_of_another, across]
+
+
+@pytest.mark.parametrize("settings", ["0.25)", "0.25, momentum = 0.5)", "0.25)\n  accumulate = 2"], ids=["plain", "momentum", "accumulate"])
+@pytest.mark.parametrize("gradient", LOSSES, ids=lambda g: g.__name__)
+@pytest.mark.parametrize("target", TARGETS)
+def test_old_elements_are_read(target, gradient, settings, mtc, tmp_path):
+    (tmp_path / "m.mt").write_text(model(gradient, settings))
+    precision = ["--real", "f64"] if target == "cpu" else []
+    done = mtc("m.mt", "--shared", "-o", tmp_path / "m.so", "--target", target, *precision, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    real, random = np.float64 if target == "cpu" else np.float32, np.random.default_rng(7)
+    library = Library(tmp_path / "m.so", real)
+    w, c = random.uniform(-1, 1, 9), random.uniform(-1, 1, (3, 3))
+    k = np.full(EXAMPLES, 5, np.uint8)  # whatever the order of examples
+    library.set("w", w.astype(real))
+    library.set("c", c.astype(real))
+    library.set_data([k, np.zeros((EXAMPLES, 2), np.float32)])
+    library.train(STEPS, 1)
+    kept, sums = [0, 0], [0, 0]
+    for step in range(STEPS):
+        d = gradient(w, c, k[:BATCH])
+        if "accumulate" in settings:
+            sums = [s + g / 2 for s, g in zip(sums, d)]
+            if step % 2 == 0:
+                continue
+            d, sums = sums, [0, 0]
+        kept = [(0.5 if "momentum" in settings else 0) * m + g for m, g in zip(kept, d)]
+        w, c = w - 0.25 * kept[0], c - 0.25 * kept[1]
+    bound = 1e-12 if target == "cpu" else 1e-5
+    np.testing.assert_allclose(library.get("w", w.shape), w, rtol=bound, atol=bound)
+    np.testing.assert_allclose(library.get("c", c.shape), c, rtol=bound, atol=bound)
+    library.close()
