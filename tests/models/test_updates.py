@@ -40,14 +40,20 @@ def across(w, c, k):
     return c.T.ravel(), w.reshape(3, 3).T
 
 
+def looked_up(w, c, k):
+    """mean(gather(w, k)) + w[4, 0]"""
+    return np.bincount(k, minlength=9) / len(k) + np.eye(9)[4], np.zeros_like(c)
+
+
 def model(gradient, settings):
+    shape = [9, 1] if gradient is looked_up else [9]
     return f"""data {{
   train = idx("k", "x")
   k : class[9]
   x : f32[2]
 }}
 model {{
-  w = weight([9])
+  w = weight({shape})
   c = weight([3, 3])
 }}
 train {{
@@ -59,7 +65,7 @@ train {{
 """
 
 
-LOSSES = [neighbours, smoothness, part, turned, one_of_another, across]
+LOSSES = [neighbours, smoothness, part, turned, one_of_another, across, looked_up]
 
 
 @pytest.mark.parametrize("settings", ["0.25)", "0.25, momentum = 0.5)", "0.25)\n  accumulate = 2"], ids=["plain", "momentum", "accumulate"])

@@ -80,6 +80,7 @@ struct Body {
     Reads *per_row;          /* calls that are the same in all of a row, and what they are called; NULL: none */
     Assumption *assumption;  /* what is known of a condition, and in bodies inside; NULL: nothing */
     const Tree *assuming;    /* what holds by that where the terms are read that are being found; NULL: nothing */
+    bool relied;             /* of the last term that was found: views on the way to it read because of that */
     const Case *cases;       /* what branches around it have asked; NULL: nothing */
     Reads *reads;            /* collects what is read; NULL: it is read where it is used */
     const char *read_from;   /* "ahead.": how what was read is reached */

@@ -23,9 +23,16 @@ static void leave_out_nothing(Term *term) {
                            .form = tree_operand[0],
                            .operand = {term->operand[1 - k]},
                            .operands = 1,
+                           .stays = term->stays,
                            .nothing = term->operand[1 - k]->nothing};
             return;
         }
+}
+
+static Term *operand_of(Body *body, Term *term, const Node *n, const Index *at, const Tree *guard) {
+    Term *operand = term_of(body, n, at, guard);
+    term->stays |= body->relied || operand->stays;
+    return operand;
 }
 
 /* In vector code, what is rounded to a narrower type and back does not pass through that. */
@@ -36,7 +43,7 @@ static void describe_map(Body *body, Term *term, const Index *at) {
     n = rounds ? narrow : n;
     term->operands = n->inputs;
     for (int k = 0; k < n->inputs; k++)
-        term->operand[k] = term_of(body, n->in[k], at, term->guard);
+        term->operand[k] = operand_of(body, term, n->in[k], at, term->guard);
     leave_out_nothing(term);
 }
 
@@ -47,7 +54,7 @@ static const Tree *guard_below(Arena *arena, const Term *term, const Tree *guard
 
 static void describe_guarded(Body *body, Term *term, const Index *from) {
     const Tree *guard = guard_below(body->e->arena, term, term->guard);
-    term->operand[term->operands++] = term_of(body, term->node->in[0], from, guard);
+    term->operand[term->operands++] = operand_of(body, term, term->node->in[0], from, guard);
     term->form = guarded(body->e, term->own_guard, tree_operand[0], term->node->attr.value, term->node->type.dtype);
 }
 
@@ -288,12 +295,11 @@ static void judge(const Body *body, Term *term) {
     bool computed = !term->loaded && term->node->type.rank == 0 && op->cls == OP_MAP;
     term->uniform = computed || op->flags & OP_SCALAR;
     term->fixed = is_fixed(body, term);
-    term->stays = term->loaded && body->assuming && is_about(body, body->assuming, &term->at);
+    term->stays |= term->loaded && body->assuming && is_about(body, body->assuming, &term->at);
     term->costly = term->operands && !(op->flags & OP_CHEAP);
     for (int k = 0; k < term->operands; k++) {
         term->uniform &= term->operand[k]->uniform;
         term->fixed &= term->operand[k]->fixed;
-        term->stays |= term->operand[k]->stays;
         term->costly |= term->operand[k]->costly;
     }
 }
@@ -306,6 +312,7 @@ static Term *term_behind(Body *body, const Node *view, const Index *from, const 
         body->assuming = guard_and(body->e->arena, before, condition);
     Term *term = term_of(body, n, from, guard_of_read(body, n, from, guard));
     body->assuming = before;
+    body->relied |= condition != NULL;
     return term;
 }
 
@@ -334,6 +341,7 @@ Term *term_of(Body *body, const Node *n, const Index *at, const Tree *guard) {
             term->form = literal_tree(body->e, n->attr.value, n->type.dtype);
             term->plain = true;
             term->nothing = n->attr.value == 0;
+            term->stays = true;
         } else {
             term->own_guard = body_named(body, own_guard, MOST_OF_CONDITION, "bool", "inside");
             describe_guarded(body, term, &from);
@@ -347,6 +355,7 @@ Term *term_of(Body *body, const Node *n, const Index *at, const Tree *guard) {
             describe(body, term, known, at);
         judge(body, term);
     }
+    body->relied = false;
     term->uses++;
     return term;
 }

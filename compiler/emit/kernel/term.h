@@ -21,7 +21,7 @@ struct Term {
     bool costly;           /* worth computing once */
     const Tree *guard;     /* the condition under which its loads are in bounds; NULL: they always are */
     const Tree *own_guard; /* a view that reads under a condition: that */
-    bool stays;            /* what it loads may lie nowhere where that does not hold which the body assumes */
+    bool stays;            /* another value, or loaded from nowhere, where that does not hold which the body assumes */
     bool nothing;          /* a padding with 0, where it is known not to read; or a sum of such */
     bool overwritten;      /* an earlier statement of the body writes over what this one loads */
     const Tree *local;
