@@ -209,6 +209,9 @@ MTC_CONSTANTS(PLAIN_SHARED = 99 << 10, PLAIN_SMALL = 64 << 10, LARGEST_PLAIN_SMA
 
 /* ---- the gradient of a table that was looked up ---- */
 
+/* Indices that a block lists at a time: so many for each of its threads. */
+MTC_CONSTANTS(GATHER_STEPS = 8, GATHER_BATCH = GATHER_STEPS * THREADS);
+
 /* Neighbouring threads that take a row of `packs` packs: no more than packs; fewer where that would leave most of the device
  * without a tile. */
 MTC_AGREED int gather_lanes(long long rows, long long packs) {

@@ -104,8 +104,10 @@ typedef struct IndexMap {
 typedef struct CallDef {
     const char *header, *about; /* "attention", and what its functions compute */
     unsigned narrow;            /* bit k: with bf16, operand k is stored so; the result as infer says */
-    bool over_shards;           /* before its phase, the runtime adds up its operand over all shards of the batch */
-    const char *part;           /* operator of its further result; a null pointer where nobody reads that; NULL: none */
+    /* Bit k: operand k is read ahead of the gate. The function waits itself, for the others. NULL: it waits for nobody. */
+    unsigned (*ahead)(const Node *n);
+    bool over_shards; /* before its phase, the runtime adds up its operand over all shards of the batch */
+    const char *part; /* operator of its further result; a null pointer where nobody reads that; NULL: none */
     /* Shape: a type of the name, "Attention", of arguments such as ".batch = $00, .length = $01, .size = 4": members of a struct
      * in C; in CUDA C++ template arguments without names, behind the element type of operand `number`, with their meaning in a
      * comment. $ka is the extent of axis a of operand k, $ra of the result. */

@@ -93,6 +93,11 @@ static double gather_grad_flops(const Node *n) {
     return (double)type_elements(&n->in[1]->type);
 }
 
+/* Its indices. The launch after begins when all have seen the gate: a short list is made while that comes up, ahead of the gate it is in its way. */
+static unsigned gather_grad_ahead(const Node *n) {
+    return type_elements(&n->in[0]->type) >= GATHER_BATCH ? 1u << 0 : 0;
+}
+
 static const char *gather_grad_equation(UNUSED Arena *arena, UNUSED const Node *n) {
     return "$r[i] = sum over k with $0[k] = i of $1[k]";
 }
@@ -101,6 +106,7 @@ static const CallDef gather_grad_call = {
     .header = "gather",
     .about = "the gradient of a table that was looked up",
     .narrow = 1u << 1,
+    .ahead = gather_grad_ahead,
     .shape = "GatherGrad",
     .meaning = "indices, rows of the table, numbers in a row",
     .number = 1,

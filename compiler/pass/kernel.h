@@ -239,6 +239,12 @@ bool find_followers(Program *program);
 /* The buffer is among the kernel's loads. */
 bool kernel_reads(const Kernel *kernel, const Node *buffer);
 
+/* Which operands a function of the library reads ahead of the gate, by bits. */
+static inline unsigned kernel_reads_ahead(const Kernel *kernel) {
+    const CallDef *call = kernel->cls == KERNEL_CALL ? kernel->call->op->call : NULL;
+    return call && call->ahead ? call->ahead(kernel->call) : 0;
+}
+
 /* Its tiles are of a launch: it is in no other kernel's. */
 static inline bool kernel_has_tiles(const Kernel *kernel) {
     return !kernel->leader && !kernel->in_each;

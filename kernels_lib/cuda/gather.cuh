@@ -33,7 +33,7 @@ template <class Number_, int COUNT, int ROWS, int WIDTH> struct GatherGrad {
 };
 
 /* The list of a tile. A batch of indices is added to it as long as that is sure to fit. */
-constexpr int GATHER_STEPS = 8, GATHER_BATCH = GATHER_STEPS * THREADS, GATHER_LIST = GATHER_BATCH + 1024;
+constexpr int GATHER_LIST = GATHER_BATCH + 1024;
 constexpr int GATHER_MANY = 32; // places of a row that all groups share
 
 template <class Shape> struct GatherList {
@@ -275,8 +275,10 @@ __device__ void gather_many(const typename Shape::Number *__restrict__ dy, float
     }
 }
 
-template <class Shape>
-__device__ void gather_grad(const int *index, const typename Shape::Number *dy, float *out, int tile, char *shared) {
+/* The first list is made ahead of the gate, behind which dy is complete. */
+template <class Shape, class Gate>
+__device__ void gather_grad(const int *index, const typename Shape::Number *dy, float *out, int tile, char *shared,
+                            Gate &&gate) {
     auto &list = *(GatherList<Shape> *)shared;
     int slice = tile / Shape::across;
     int column = tile % Shape::across * Shape::columns + threadIdx.x % Shape::lanes * Shape::pack;
@@ -292,6 +294,8 @@ __device__ void gather_grad(const int *index, const typename Shape::Number *dy, 
             length = gather_append<Shape>(batch, first, slice, list, length);
         }
         gather_sort(list, length);
+        if (is_first)
+            gate();
         gather_few<Shape>(dy, out, list, slice, column, is_first);
         gather_many<Shape>(dy, out, list, slice, column, is_first);
     }

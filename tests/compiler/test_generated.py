@@ -110,6 +110,13 @@ train {
 """
 
 
+@pytest.mark.parametrize("model, ahead", [("char_gpt", True), ("gru_names", True), ("word2vec", False)])
+def test_a_long_list_of_places_is_made_ahead_of_the_gate(model, ahead, mtc):
+    text = mtc("--emit=cu", "--target", "cuda", "--arch", "sm_90", f"models/{model}.mt").stdout
+    body = re.search(r"\{\n(?P<body>(?: {8}[^}\n]*\n)*?) {8}gather_grad<Shape>\(.*, gate\);", text)["body"]
+    assert ("gate();" not in body) == ahead
+
+
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "tf32x3", "bf16", "fp16", "fp8"])
 def test_sequences_of_one_step(precision, mtc, tmp_path):
     """The state ahead of the only step is the same for all examples: a product reads a constant that is repeated."""

@@ -333,8 +333,7 @@ struct gather_grad_kernel {
     static constexpr int tiles = gather_grad_tiles<Shape>();
     static constexpr int shared_bytes = gather_grad_shared<Shape>();
     static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-        gate();
-        gather_grad<Shape>(t.tokens, t.d_x, t.gather_grad_2, tile, shared);
+        gather_grad<Shape>(t.tokens, t.d_x, t.gather_grad_2, tile, shared, gate);
     }
 };
 

@@ -7,7 +7,7 @@
 template <class Shape>
 __global__ void __launch_bounds__(THREADS) run_tile(const int *index, const typename Shape::Number *dy, float *out) {
     extern __shared__ __align__(16) char shared[];
-    gather_grad<Shape>(index, dy, out, blockIdx.x, shared);
+    gather_grad<Shape>(index, dy, out, blockIdx.x, shared, [] {});
 }
 
 template <class T> static T *on_device(const void *from, size_t count) {

@@ -72,10 +72,22 @@ static void declare_library(Emitter *e, const Kernel *kernel, Writer *out) {
     write_line(out, "static constexpr int shared_bytes = %s_shared<Shape>();", op->name);
 }
 
+/* What the function reads ahead of the gate is complete there. */
+static bool may_read_ahead(const Emitter *e, const Kernel *kernel) {
+    const Program *program = program_of(e, kernel);
+    const unsigned ahead = kernel_reads_ahead(kernel);
+    for (int k = 0; k < kernel->call->inputs; k++)
+        if (ahead >> k & 1 && written_in(program, kernel->operands[k]) == phase_before(program, kernel))
+            return false;
+    return ahead;
+}
+
 static void library(Body *kernel) {
-    write_line(kernel->out, "gate();");
-    write_line(kernel->out, "%s<Shape>(%s, tile, shared);", kernel->kernel->call->op->name,
-               library_arguments(kernel->e, kernel->kernel));
+    const OpDef *op = kernel->kernel->call->op;
+    if (!may_read_ahead(kernel->e, kernel->kernel))
+        write_line(kernel->out, "gate();");
+    write_line(kernel->out, "%s<Shape>(%s, tile, shared%s);", op->name, library_arguments(kernel->e, kernel->kernel),
+               op->call->ahead ? ", gate" : "");
 }
 
 static void declare(Emitter *e, const Kernel *kernel, Writer *out) {
