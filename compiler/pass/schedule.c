@@ -109,6 +109,11 @@ static bool is_one_row(const Kernel *kernel) {
     return kernel->cls == KERNEL_LOOP && kernel->rows == 1;
 }
 
+/* A function of the library: of what its tiles take, arithmetic is a small part; but not one that finds too little to do ahead of the gate. */
+static bool lasts_long(const Kernel *kernel) {
+    return kernel->cls == KERNEL_CALL && (!kernel->call->op->call->ahead || kernel_reads_ahead(kernel));
+}
+
 /* Of kernels in one launch, those whose tiles take longest come first, so that none of these begins when the others end, and
  * those of one row last. Long ones are launches of their own. */
 static bool comes_before(const Kernel *a, const Kernel *b, const Machine *machine) {
@@ -116,6 +121,8 @@ static bool comes_before(const Kernel *a, const Kernel *b, const Machine *machin
         return !is_one_row(a);
     if (!machine->blocks || kernel_is_long(a, machine) || kernel_is_long(b, machine))
         return false;
+    if (lasts_long(a) != lasts_long(b))
+        return lasts_long(a);
     return kernel_tile_seconds(a, machine) > kernel_tile_seconds(b, machine);
 }
 

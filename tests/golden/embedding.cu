@@ -11,9 +11,9 @@
 //   phase 4   d_x                 128 tiles
 //             to_d_table          320 tiles
 //             loss_part           32 tiles
-//   phase 5   update_x            128 tiles
+//   phase 5   gather_grad_kernel  130 tiles
+//             update_x            128 tiles
 //             to_d_table_2        65 tiles
-//             gather_grad_kernel  130 tiles
 //             report_loss         1 tile
 //   phase 6   update_table        17 tiles
 //
@@ -62,10 +62,10 @@ struct Tensors {
     float *decode_prediction = (float *)(arena + 24832);     // [1, 1, SCORES_COLUMNS], in place of decode_scores
     float *decode_scores = (float *)(arena + 24832);         // [1, 1, SCORES_COLUMNS]
     float *eval_scores_matmul = (float *)(arena + 24832);    // [BATCH * TOKENS, SCORES_COLUMNS]
-    float *to_d_table_2_sum = (float *)(arena + 24832);      // [SCORES_COLUMNS, X_COLUMNS]
+    float *gather_grad_2 = (float *)(arena + 24832);         // [SCORES_COLUMNS, X_COLUMNS]
     float *x_relu = (float *)(arena + 24832);                // [BATCH, TOKENS, X_COLUMNS]
     float *decode_x_relu = (float *)(arena + 25344);         // [1, 1, X_COLUMNS]
-    float *gather_grad_2 = (float *)(arena + 41472);         // [SCORES_COLUMNS, X_COLUMNS]
+    float *to_d_table_2_sum = (float *)(arena + 41472);      // [SCORES_COLUMNS, X_COLUMNS]
     float *d_x = (float *)(arena + 2121984);                 // [BATCH, TOKENS, X_COLUMNS]
     float *scores_matmul = (float *)(arena + 2121984);       // [BATCH * TOKENS, SCORES_COLUMNS]
     float *eval_prediction = (float *)(arena + 2154752);     // [BATCH, TOKENS, SCORES_COLUMNS]
@@ -274,6 +274,18 @@ struct loss_part {
 };
 
 // gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11
+//     gather_grad[i] = sum over k with tokens[k] = i of d_x[k]
+struct gather_grad_kernel {
+    // shape: type of numbers, indices, rows of the table, numbers in a row
+    using Shape = GatherGrad<float, BATCH * TOKENS, SCORES_COLUMNS, X_COLUMNS>;
+    static constexpr int tiles = gather_grad_tiles<Shape>();
+    static constexpr int shared_bytes = gather_grad_shared<Shape>();
+    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
+        gather_grad<Shape>(t.tokens, t.d_x, t.gather_grad_2, tile, shared, gate);
+    }
+};
+
+// gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11
 // optimizer = sgd(0.1)                                                                          embedding.mt:17
 struct update_x {
     static constexpr int tiles = divide_up(TOKENS * X_COLUMNS, Column<2, 32>::rows);
@@ -325,18 +337,6 @@ struct to_d_table_2 {
     }
 };
 
-// gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11
-//     gather_grad[i] = sum over k with tokens[k] = i of d_x[k]
-struct gather_grad_kernel {
-    // shape: type of numbers, indices, rows of the table, numbers in a row
-    using Shape = GatherGrad<float, BATCH * TOKENS, SCORES_COLUMNS, X_COLUMNS>;
-    static constexpr int tiles = gather_grad_tiles<Shape>();
-    static constexpr int shared_bytes = gather_grad_shared<Shape>();
-    static __device__ void run(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
-        gather_grad<Shape>(t.tokens, t.d_x, t.gather_grad_2, tile, shared, gate);
-    }
-};
-
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
 static __constant__ unsigned report_loss_places[2][1] = {
     {16481}, // report_loss
@@ -384,7 +384,7 @@ struct update_table {
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 using train_4 = Phase<d_x, to_d_table, At<loss_part, 0, 0>>;
-using train_5 = Phase<update_x, to_d_table_2, gather_grad_kernel, At<report_loss, 0, 0>>;
+using train_5 = Phase<gather_grad_kernel, update_x, to_d_table_2, At<report_loss, 0, 0>>;
 
 using Train = Step<Tensors, BATCH, REPORTS, Phase<x>, Beside<tokens>, Phase<scores>, Phase<d_scores>, train_4, train_5,
                    Phase<update_table>>;
@@ -628,10 +628,10 @@ static const MtcTensor tensor_table[] = {
     VALUE("loss_part", MTC_F32, 4219136, 4, 3, 1, {256}),
     VALUE("d_scores", MTC_F32, 4251904, 4, 2, 3, {256, 32, 65}),
     VALUE("to_d_table_matmul", MTC_F32, 6906112, 3, 3, 3, {16, 65, 64}),
-    VALUE("to_d_table_2_sum", MTC_F32, 24832, 3, 4, 2, {65, 64}),
+    VALUE("to_d_table_2_sum", MTC_F32, 41472, 3, 4, 2, {65, 64}),
     VALUE("x_gt", MTC_BOOL, 6381824, 3, 0, 3, {256, 32, 64}),
     VALUE("d_x", MTC_F32, 2121984, 3, 3, 3, {256, 32, 64}),
-    VALUE("gather_grad", MTC_F32, 41472, 2, 4, 2, {65, 64}),
+    VALUE("gather_grad", MTC_F32, 24832, 2, 4, 2, {65, 64}),
 };
 // clang-format on
 #undef VALUE
@@ -664,9 +664,9 @@ static const MtcKernel kernel_table[] = {
     {"d_x", 3, 3, MTC_MATH_FP32, 68157440, 4768000},
     {"to_d_table", 3, 3, MTC_MATH_FP32, 68157440, 4493312},
     {"loss_part", 4, 3, MTC_MATH_FP32, 8704, 33792},
+    {"gather_grad", 2, 4, MTC_MATH_FP32, 524288, 2146560},
     {"update_x", 2, 4, MTC_MATH_FP32, 528384, 2113536},
     {"to_d_table_2", 3, 4, MTC_MATH_FP32, 66560, 282880},
-    {"gather_grad", 2, 4, MTC_MATH_FP32, 524288, 2146560},
     {"report_loss", 4, 4, MTC_MATH_FP32, 256, 1028},
     {"update_table", 2, 5, MTC_MATH_FP32, 12480, 66560},
 };
