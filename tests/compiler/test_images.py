@@ -241,6 +241,19 @@ def test_cutout(tmp_path):
     assert evaluate(graph, leaves, random=lambda stream, shape: u[stream]).reports["loss"] == pytest.approx(loss)
 
 
+def test_what_is_drawn_is_drawn_once_for_all_lanes(mtc, tmp_path):
+    """A pixel has four channels for tensor cores, of which a thread writes all: the fourth is padding, which draws nothing."""
+    path = tmp_path / "m.mt"
+    path.write_text(model(["x = cutout(random_flip(random_crop(image, padding = 2)), 8)",
+                           "h = linear(global_avg_pool(conv2d(x, 64, 3, padding = 1)), 3)"], image="u8[3, 32, 32]"))
+    source = mtc("--emit=cu", path, "--arch", "sm_90a", "--precision", "bf16", "--batch", "256").stdout
+    kernel = next(text for text in source.split("\nstruct ") if "random_mirror(" in text and "for (int v" in text)
+    before, lanes = kernel.split("for (int v", 1)
+    draws = re.findall(r"\b(random_mirror|random_shift|uniform)\(", before)
+    assert sorted(draws) == ["random_mirror", "random_shift", "random_shift", "uniform", "uniform"]
+    assert not re.search(r"\b(random_mirror|random_shift|uniform)\(", lanes.split("\n};")[0])
+
+
 def test_color_jitter(tmp_path):
     """As torchvision's functions, in this order, of a number drawn for each example; kept between 0 and white after each."""
     line = "x = color_jitter(image, 0.4, contrast = 0.5, saturation = 0.9, white = 2)"

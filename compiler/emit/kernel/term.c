@@ -140,6 +140,8 @@ static void describe(Body *body, Term *term, const Known *known, const Index *at
         describe_map(body, term, at);
         if (!term->operands)
             term->form = once_in_row(body, term->form);
+        if (!term->operands && n->op->flags & OP_DRAWS && !body->reads)
+            term->form = body_named(body, term->form, 0, c_type(e, n->type.dtype), local_name(e->arena, n));
         term->plain = n->op->cls == OP_LEAF || (n->op->cls == OP_INDEX && n->op->flags & OP_CHEAP);
     } else {
         ICE("%%%d %s is not complete where kernel %s reads it", n->id, n->op->name, body->kernel->name);
@@ -210,6 +212,29 @@ static const Tree *long_place(Body *body, const Node *view, const Index *at) {
     return value_of(body, place);
 }
 
+/* The tree with names for what it draws, where that is the same for all lanes. */
+static const Tree *with_drawn(Body *lane, const Tree *tree) {
+    Arena *arena = lane->e->arena;
+    bool draws = tree->kind == TREE_CALL && tree->count && tree_is_name(tree->part[0], "batch");
+    if (draws && lane_step(&lane->lane, tree) == LANES_SAME)
+        return body_named(lane, tree, 0, "int", "drawn");
+    if (!tree->count)
+        return tree;
+    const Tree **parts = NEW_ARRAY(arena, const Tree *, tree->count);
+    for (int k = 0; k < tree->count; k++)
+        parts[k] = with_drawn(lane, tree->part[k]);
+    return tree_with_parts(arena, tree, parts);
+}
+
+/* Once for all lanes: a number that is drawn takes a hundred instructions. */
+static const Tree *draw_once(Body *body, Index *at, const Tree *guard) {
+    if (!body->lane.count || body->reads)
+        return guard;
+    for (int k = 0; k < at->groups; k++)
+        at->group[k].at = with_drawn(body, at->group[k].at);
+    return guard ? with_drawn(body, guard) : NULL;
+}
+
 /* What the view's result at `at` is an element of, and which. Returns the condition of that, or NULL. */
 static const Tree *go_through(Body *body, const Node *view, Index *at, const Tree *guard) {
     const Tree *place = lookup_value(body, view, at);
@@ -218,7 +243,10 @@ static const Tree *go_through(Body *body, const Node *view, Index *at, const Tre
         place = long_place(body, view, at);
     else if (place && !guard)
         place = name_place(body, view->in[1], place);
-    return in_lane(body->e->arena, &body->lane, through_view(body->e, view, at, place));
+    const Tree *condition = through_view(body->e, view, at, place);
+    if (view->op->flags & OP_DRAWS)
+        condition = draw_once(body, at, condition);
+    return in_lane(body->e->arena, &body->lane, condition);
 }
 
 /* ---- conditions that do not matter ---- */
