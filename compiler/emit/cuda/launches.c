@@ -225,20 +225,20 @@ static int column_registers(const Kernel *kernel) {
     return kernel->lanes * (sums + kernel->loads.count) + 24;
 }
 
-/* Blocks that a multiprocessor gets of a launch of columns and nothing else, whose threads take more lanes than others, for they
- * mostly wait for memory. 0: it is none, or of more blocks than there are registers for. */
+/* Blocks that a multiprocessor gets of a launch of columns and nothing else, whose threads mostly wait for memory: they take more lanes than
+ * others, or none has another block beside it. 0: it is none, or of more blocks than there are registers for. */
 static int reading_blocks(const Emitter *e, const Launch *launch) {
     enum { REGISTERS = 65536 };
     const Machine *machine = launch->program->machine;
+    int64_t blocks = (launch->kernels.tiles + machine->multiprocessors - 1) / machine->multiprocessors;
     int64_t most = machine->most_blocks;
     for (int g = 0; g < launch->groups.count; g++) {
         const Kernel *kernel = launch->groups.at[g].function->kernel;
-        if (kernel->cls != KERNEL_LOOP || kernel->team != TEAM_COLUMN || kernel->lanes <= PACK_FLOATS)
+        if (kernel->cls != KERNEL_LOOP || kernel->team != TEAM_COLUMN || (kernel->lanes <= PACK_FLOATS && blocks > 1))
             return 0;
         int64_t room = REGISTERS / (THREADS * column_registers(kernel));
         most = room < most ? room : most;
     }
-    int64_t blocks = (launch->kernels.tiles + machine->multiprocessors - 1) / machine->multiprocessors;
     return blocks <= most && !program_is_persistent(e, launch->program) ? (int)blocks : 0;
 }
 
