@@ -135,6 +135,28 @@ MTC_AGREED int few_tile_shared(int m, int n, int slices, int ahead, int stages) 
     return copies > sums ? copies : sums;
 }
 
+/* Filters' gradients by taps (cuda/tensor_taps.cuh): a tile has TAP_CHANNELS channels of the outputs by all taps of as many of the image. Of a
+ * panel of `depth` positions of images so wide: those beside them; rows of 16-bit numbers, in whole rounds; bytes, of these and of floats,
+ * whose rows lie so that neighbouring channels of four positions meet different banks. */
+MTC_CONSTANTS(TAP_ROWS = 3, TAPS = TAP_ROWS * TAP_ROWS, TAP_CHANNELS = 64, TAP_STAGES = 2);
+MTC_CONSTANTS(TAP_FLOAT_PITCH = (TAP_CHANNELS + 8) * 4);
+MTC_AGREED int taps_halo(int width) {
+    return width + 2;
+}
+MTC_AGREED int taps_lines(int depth, int width) {
+    return (depth + 2 * taps_halo(width) + LANES - 1) / LANES * LANES;
+}
+MTC_AGREED int taps_panel(int depth, int width) {
+    return (depth + taps_lines(depth, width)) * 128;
+}
+/* For the pixels of some panels, which are found ahead. */
+MTC_AGREED int taps_table(int depth, int width) {
+    return 4 * taps_lines(depth, width) * (int)sizeof(int);
+}
+MTC_AGREED int taps_float_panel(int depth, int width) {
+    return depth * TAP_CHANNELS * (int)sizeof(float) + (depth + 2 * taps_halo(width)) * TAP_FLOAT_PITCH;
+}
+
 /* Neighbouring blocks that take turns at tiles below each other: cuda/tensor_turns.cuh. */
 MTC_CONSTANTS(TURN_BLOCKS = 2);
 

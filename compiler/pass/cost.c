@@ -67,8 +67,7 @@ static double turning_cycles(const Kernel *kernel, const Tile *tile) {
     return per_number * (double)kernel->k * (narrow_a + narrow_b);
 }
 
-/* Numbers of an operand that lie together: of a row, or of a pixel. */
-static int64_t floats_together(const Operand *operand) {
+int64_t floats_together(const Operand *operand) {
     const Type *view = operand->view ? &operand->view->type : NULL;
     return view ? view->dim[view->rank - 1] : operand->cols;
 }
@@ -127,6 +126,16 @@ static double exchange_cycles(const Tile *tile, const Machine *machine) {
     return tile->splits > 1 ? machine->latency + (double)tile->m * tile->n / 2 / 4 : 0;
 }
 
+/* Cycles: zeros behind each row, and below each image, are multiplied too. */
+static Cost taps_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    const double multiplied = kernel->math == MATH_TF32 ? 1000 : 1250;
+    const Sweep *down = &kernel->b.view->attr.sweep[0], *across = &kernel->b.view->attr.sweep[1];
+    double images = (double)kernel->k / (double)(down->out * across->out);
+    double positions = images * (double)((down->out + 1) * (across->out + 1)), outputs = (double)tile->m * tile->n;
+    return (Cost){.working = machine->latency + positions * outputs * math_info[kernel->math].passes / multiplied +
+                             outputs / 32};
+}
+
 /* Cycles: as measured with warp-group instructions on an H200, a multiprocessor's multiply-adds of bf16 in a cycle grow with
  * the use that a tile makes of what it copies, 1060 of 128 x 256 and 540 of 128 x 64; of tf32 half as many, of two terms
  * a sixth, of integers twice as many. Filling the pipeline and the epilogue are not overlapped, but where tiles are worked
@@ -134,6 +143,8 @@ static double exchange_cycles(const Tile *tile, const Machine *machine) {
  * are, come to 1300: the gradients of GPT-2's and Llama's weights, 615 to 663 TFLOP/s. What feeds them is as fast on other
  * machines, whose tensor cores may be slower. */
 static Cost tensor_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    if (tile->taps)
+        return taps_cost(kernel, tile, machine);
     const int splits = tile->splits > 1 ? tile->splits : 1;
     double depth = (double)(divide_up(divide_up(kernel->k, tile->k), splits) * tile->k);
     double outputs = (double)tile->m * tile->n;

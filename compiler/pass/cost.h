@@ -13,6 +13,9 @@ typedef struct Cost {
 Cost tile_cost(const Kernel *kernel, const Tile *tile, const Machine *machine);
 Feed tile_feed(const Kernel *kernel, const Tile *tile);
 
+/* Numbers of an operand that lie together: of a row, or of a pixel. */
+int64_t floats_together(const Operand *operand);
+
 /* Bytes of shared memory of a block that works on the tile on CUDA cores: as planned, and at least. */
 int tile_bytes(const Kernel *kernel, const Tile *tile);
 int tile_least_bytes(const Kernel *kernel, const Tile *tile);

@@ -86,6 +86,7 @@ typedef struct Tile {
     bool turns;                   /* cuda/tensor_turns.cuh: blocks stay for many tiles */
     bool few;     /* cuda/tensor_few.cuh: all rows, as many slices of k as its columns leave warps for */
     bool squares; /* cuda/winograd.cuh: of windows of 3 x 3 taps, squares of 2 x 2 outputs */
+    bool taps;    /* cuda/tensor_taps.cuh: of a filter's gradient, all taps of some channels */
 } Tile;
 
 /* How threads share the sum of what windows of images see, each channel by itself (cuda/patch.cuh): each has patches of

@@ -238,6 +238,8 @@ static void print_tile(Text *out, const Kernel *kernel) {
     text_printf(out, "tile %dx%dx%d, ", tile->m, tile->n, tile->k);
     if (tile->few)
         text_printf(out, "%s, 16 columns a warp, %d slices of k", math_info[kernel->math].name, tile->slices);
+    else if (tile->taps)
+        text_printf(out, "%s, all taps of %d channels", math_info[kernel->math].name, TAP_CHANNELS);
     else if (tile->warps_m)
         text_printf(out, "%s, %dx%d warps, %d panels%s", math_info[kernel->math].name, tile->warps_m, tile->warps_n,
                     tile->stages, tile->splits > 1 ? ", k in parts" : "");

@@ -124,6 +124,29 @@ static bool has_squares(const Kernel *kernel, const Tile *tile, const Machine *m
            folds_squares(kernel, tile);
 }
 
+static bool keeps_its_size(const Sweep *sweep) {
+    return moves_by_a_pixel(sweep) && sweep->dilation == 1 && sweep->pad == 1;
+}
+
+/* Bytes of a panel of pixels that serves all taps, which is two of the tile's deep. */
+static int panel_of_taps(const Kernel *kernel, const Tile *tile, int64_t width) {
+    bool narrow = dtype_is_narrow(math_info[kernel->math].dtype);
+    return narrow ? taps_panel(2 * tile->k, (int)width) : taps_float_panel(2 * tile->k, (int)width);
+}
+
+/* The gradient of filters of 3 x 3 taps, of whole images that keep their size, and that have few enough columns. */
+static bool may_take_taps(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    const Operand *a = &kernel->a, *b = &kernel->b;
+    if (!machine->warp_groups || machine->resident == 1 || kernel->side || a->kind != OPERAND_MATRIX ||
+        !a->transposed || b->kind != OPERAND_WINDOW || b->transposed || a->computed || b->computed)
+        return false;
+    const Sweep *down = &b->view->attr.sweep[0], *across = &b->view->attr.sweep[1];
+    return keeps_its_size(down) && keeps_its_size(across) && floats_together(b) % TAP_CHANNELS == 0 &&
+           kernel->m % TAP_CHANNELS == 0 && kernel->k % (down->out * across->out) == 0 &&
+           TAP_STAGES * panel_of_taps(kernel, tile, across->out) + taps_table(2 * tile->k, (int)across->out) <=
+               tensor_tile_shared(tile->m, tile->n, tile->stages, 1);
+}
+
 bool tile_suits(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     bool whole_columns = (tile->n & (tile->n - 1)) == 0; /* each thread adds up its own */
     Feed feed = tile_feed(kernel, tile);
@@ -135,7 +158,7 @@ bool tile_suits(const Kernel *kernel, const Tile *tile, const Machine *machine) 
         return may_take_turns(kernel, tile, machine);
     if (tile->few && !may_have_few_rows(kernel, tile))
         return false;
-    if (tile->squares && !has_squares(kernel, tile, machine))
+    if ((tile->squares && !has_squares(kernel, tile, machine)) || (tile->taps && !may_take_taps(kernel, tile, machine)))
         return false;
     if (!has_memory(kernel, tile, machine) || !has_registers_for_panels(kernel, tile, feed))
         return false;

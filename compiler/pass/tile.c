@@ -63,8 +63,17 @@ static const Tile small_tiles[] = {
     }
 #define FEW_TILES(m) FEW(m, 16), FEW(m, 32), FEW(m, 64), FEW(m, 128)
 
-static const Tile narrow_tiles[] = {TURNS(64, 6), TENSOR_TILES(64), FEW_TILES(16), FEW_TILES(32), FEW_TILES(64)},
-                  tf32_tiles[] = {TENSOR_TILES(32)}, integer_tiles[] = {TURNS(128, 6), TENSOR_TILES(128)};
+/* Of a filter's gradient: where there are no groups of warps, or no room, they share it as any other. */
+#define TAPS_TILE(k_)                                                                                                  \
+    {                                                                                                                  \
+        .m = TAP_CHANNELS, .n = TAPS * TAP_CHANNELS, .k = (k_), .slices = 1, .warps_m = 2, .warps_n = 4,               \
+        .stages = TAP_STAGES, .taps = true                                                                             \
+    }
+
+static const Tile narrow_tiles[] = {TURNS(64, 6),  TENSOR_TILES(64), FEW_TILES(16),
+                                    FEW_TILES(32), FEW_TILES(64),    TAPS_TILE(64)},
+                  tf32_tiles[] = {TENSOR_TILES(32), TAPS_TILE(32)},
+                  integer_tiles[] = {TURNS(128, 6), TENSOR_TILES(128)};
 
 /* Threads have the sums of a panel beside those of all. */
 static const Tile float8_tiles[] = {TURNS(128, 6), TENSOR(128, 128, 128, 2, 4, 3), TENSOR(128, 64, 128, 4, 2, 4),

@@ -7,6 +7,7 @@
 
 #include "cuda/outputs.cuh"
 #include "cuda/tensor_resident.cuh"
+#include "cuda/tensor_taps.cuh"
 #include "cuda/tensor_terms.cuh"
 #include "cuda/tensor_turned.cuh"
 #include "cuda/tensor_walk.cuh"
@@ -67,6 +68,8 @@ using TensorSums =
 template <class Product, class Tile, class A, class Side>
 constexpr bool is_resident = Resident<Product, Tile, A>::is_possible() && std::is_same_v<Side, NoSide> &&Tile::splits ==
                                                                               1;
+template <class Product, class Tile, class A, class B, class Side>
+constexpr bool takes_taps = has_taps<Product, Tile, A, B>() && std::is_same_v<Side, NoSide>;
 template <class Product, class Tile, class A, class B>
 constexpr bool is_in_terms =
     Tile::terms == 2 && PanelOf<A, Product::M, Product::K, Tile::m, Stored<Tile>, 2>::along_k
@@ -76,6 +79,7 @@ template <class Lines, int COUNT, int K, int WIDTH, class T, int>
 using PanelOf = TensorPanel<Lines, COUNT, K, WIDTH, T>;
 template <class Product, class Tile, class A, class B> constexpr bool is_in_terms = false;
 template <class Product, class Tile, class A, class Side> constexpr bool is_resident = false;
+template <class Product, class Tile, class A, class B, class Side> constexpr bool takes_taps = false;
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K> using TensorSums = WarpSums<Tile, A_ALONG_K, B_ALONG_K>;
 #endif
 
@@ -246,6 +250,8 @@ __device__ void matmul_tensor(int i0, int j0, const A &a, const B &b, char *shar
     using Part = typename Parts::Part;
     if constexpr (is_resident<Product, Tile, A, Side>)
         matmul_resident<Product, Tile>(i0, j0, a, b, shared, gate, out);
+    else if constexpr (takes_taps<Product, Tile, A, B, Side>)
+        matmul_taps<Product, Tile>(i0, j0, a, b, shared, gate, out);
     else if constexpr (is_in_terms<Product, Tile, A, B>)
         matmul_in_terms<Product, Tile>(i0, j0, a, b, shared, gate, out, side);
     else if constexpr (Parts::count == 1)

@@ -46,6 +46,10 @@ static void write_cut(Emitter *e, const Kernel *kernel, Writer *out) {
         share = arena_printf(e->arena, "16 columns a warp%s", slices);
         way = arena_printf(e->arena, "%s on tensor cores, no panels in shared memory (cuda/tensor_few.cuh)",
                            math_info[kernel->math].name);
+    } else if (tile->taps) {
+        share = arena_printf(e->arena, "all taps of %d channels", TAP_CHANNELS);
+        way = arena_printf(e->arena, "%s on tensor cores, taps in turn from the same panels (cuda/tensor_taps.cuh)",
+                           math_info[kernel->math].name);
     } else if (on_tensor_cores(kernel)) {
         share = arena_printf(e->arena, "%d x %d a warp%s", tile->m / tile->warps_m, tile->n / tile->warps_n,
                              in_cluster(e, kernel) ? arena_printf(e->arena, ", %d parts of k", tile->splits) : "");
