@@ -172,9 +172,11 @@ static bool has_unrounded_data(const Node *n, int *steps) {
     return found;
 }
 
-static bool loses_more_by_rounding(const Graph *g, const Node *x) {
+static bool comes_from_rounded_products(const Graph *g, const Node *x) {
     int steps = 1000;
-    return dtype_is_narrow(precision_dtype(g->module->precision)) && !has_unrounded_data(x, &steps);
+    Precision precision = g->module->precision;
+    bool rounds = precision == PRECISION_TF32 || dtype_is_narrow(precision_dtype(precision));
+    return rounds && !has_unrounded_data(x, &steps);
 }
 
 /* Mean and variance of x, from sums of d = x - running_mean with the parts w of the elements:
@@ -183,16 +185,17 @@ static bool loses_more_by_rounding(const Graph *g, const Node *x) {
  *
  * The variance is not of d - sum w d, which is the same: then d would be kept for a second pass, beside x that the result is of.
  *
- * What products in bf16 have made takes the variance from the same pass over x as the mean, sum w d^2 - (sum w d)^2. What that loses before
- * the running mean has come near the mean is less than what x has lost when it was rounded to 8 bits; of data that nothing has rounded, such
- * as a table's years, it may be all. */
+ * What products of rounded numbers have made takes the variance from the same pass over x as the mean, sum w d^2 - (sum w d)^2. That loses
+ * 2^-24 of (sum w d)^2 or a little more, before the running mean has come near the mean: what has lost all is taken for 2^-22 of it, not for
+ * nothing. In bf16 x has lost more when it was rounded to 8 bits, in tf32 each number that it is a sum of was rounded to 11. Data that
+ * nothing has rounded, such as a table's years, may be further from 0. */
 static Node *shift_and_moments(Graph *g, const BatchNorm *b, Node **mean, Node **variance) {
     const Type *type = &b->x->type;
     Node *d = sub(g, b->x, repeated(g, b->running_mean, type, b->axes)), *shift = weighted_sum(g, b, d);
     *mean = add(g, b->running_mean, shift);
-    if (loses_more_by_rounding(g, b->x)) {
-        Node *square = weighted_sum(g, b, mul(g, d, d));
-        *variance = op2(g, "maximum", sub(g, square, mul(g, shift, shift)), graph_constant(g, 0));
+    if (comes_from_rounded_products(g, b->x)) {
+        Node *square = weighted_sum(g, b, mul(g, d, d)), *distance = mul(g, shift, shift);
+        *variance = op2(g, "maximum", sub(g, square, distance), scale(g, distance, 0x1p-22));
     } else {
         Node *difference = sub(g, b->x, repeated(g, *mean, type, b->axes));
         *variance = weighted_sum(g, b, mul(g, difference, difference));

@@ -46,6 +46,24 @@ def test_far_from_zero(target, precision, mean, compile_model):
     assert variance_kept == pytest.approx(kept + (1 - kept) * exact.var(0, ddof=1), rel=1e-3)
 
 
+PRODUCT = MODEL.replace("batch_norm(x, affine = false)", "batch_norm(linear(x, 4), affine = false)")
+
+
+@pytest.mark.parametrize("mean, below, above", [(0, 1e-3, 1e-3), (100, 0.01, 0.01), (1e5, 1, 0.01)])
+@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+@pytest.mark.parametrize("target", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_product_far_from_zero(target, precision, mean, below, above, compile_model):
+    """Variance from the pass of the mean: where that loses it, it is taken for too large, and nothing diverges."""
+    rng = np.random.default_rng(5)
+    x = (mean + rng.normal(0, 1, (BATCH, 4))).astype(np.float32)
+    library = Library(compile_model(PRODUCT, "--shared", "--precision", precision, target=target).path)
+    library.set_data([x, rng.normal(size=(BATCH, 1)).astype(np.float32)])
+    squares = library.train(20, 2)[:, 1]
+    library.close()
+    rounded = 0.3 if precision == "bf16" and mean else 0
+    assert (squares > 1 - below - rounded).all() and (squares < 1 + above + rounded).all()
+
+
 def test_a_thread_without_a_column_reads_none(mtc, tmp_path):
     """37 columns leave threads of a block without one: nothing is read at column i but in loops of those that exist."""
     text = MODEL.replace("x : f32[4]", "x : f32[37]").replace(", affine = false", "")
