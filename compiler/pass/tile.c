@@ -83,11 +83,14 @@ static const Tile float8_tiles[] = {TURNS(128, 6), TENSOR(128, 128, 128, 2, 4, 3
 static const Tile tf32x3_tiles[] = {TENSOR(128, 128, 32, 2, 4, 4), TENSOR(64, 256, 32, 2, 4, 3),
                                     TENSOR(128, 64, 32, 4, 2, 3), TENSOR(64, 128, 32, 2, 4, 3)};
 
-/* Multiples of the 8 rows and 16 columns that sums have room for in kernels_lib/cpu/matmul.h. */
+/* Multiples of the rows and columns that sums have room for in kernels_lib/cpu/matmul.h. */
+enum { CORE_ROWS = 8, CORE_COLUMNS = 16 };
+
 static const Tile core_tiles[] = {
-    {.m = 128, .n = 96, .slices = 1}, {.m = 128, .n = 64, .slices = 1}, {.m = 128, .n = 32, .slices = 1},
-    {.m = 128, .n = 16, .slices = 1}, {.m = 64, .n = 64, .slices = 1},  {.m = 64, .n = 32, .slices = 1},
-    {.m = 32, .n = 32, .slices = 1},  {.m = 16, .n = 32, .slices = 1},  {.m = 8, .n = 16, .slices = 1}};
+    {.m = 256, .n = 64, .slices = 1}, {.m = 128, .n = 96, .slices = 1}, {.m = 128, .n = 64, .slices = 1},
+    {.m = 128, .n = 32, .slices = 1}, {.m = 128, .n = 16, .slices = 1}, {.m = 64, .n = 64, .slices = 1},
+    {.m = 64, .n = 32, .slices = 1},  {.m = 32, .n = 32, .slices = 1},  {.m = 16, .n = 32, .slices = 1},
+    {.m = 8, .n = 16, .slices = 1}};
 
 static int64_t divide_up(int64_t a, int64_t b) {
     return (a + b - 1) / b;
@@ -139,6 +142,21 @@ static const Tile *tile_choice(const Kernel *kernel, const Machine *machine, int
     return machine->form != FORM_GRID && i <= LARGE + SMALL ? &small_tiles[i - LARGE - 1] : NULL;
 }
 
+/* Lines of a tile where as many tiles have as many lines each: with a short last one, the threads that have others come later. */
+static int even_size(int64_t extent, int tile, int multiple) {
+    int64_t even = divide_up(extent, divide_up(extent, tile));
+    return extent < tile ? tile : (int)(divide_up(even, multiple) * multiple);
+}
+
+static Tile even_tile(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    Tile even = *tile;
+    if (!machine->blocks) {
+        even.m = even_size(kernel->m, tile->m, CORE_ROWS);
+        even.n = even_size(kernel->n, tile->n, CORE_COLUMNS);
+    }
+    return even;
+}
+
 static void set_tile(Kernel *kernel, const Tile *tile, const Machine *machine) {
     kernel->tile = *tile;
     kernel->tiles = tile_count(kernel, tile);
@@ -178,12 +196,15 @@ static void split_in_cluster(Kernel *kernel, const Machine *machine) {
 }
 
 static void cut_product(Kernel *kernel, const Machine *machine) {
-    const Tile *best = NULL, *tile;
-    for (int i = 0; (tile = tile_choice(kernel, machine, i)); i++)
-        if (tile_suits(kernel, tile, machine) && (!best || is_better(kernel, tile, best, machine)))
-            best = tile;
-    ENSURE(best);
-    set_tile(kernel, best, machine);
+    const Tile *tile;
+    Tile best = {0};
+    for (int i = 0; (tile = tile_choice(kernel, machine, i)); i++) {
+        Tile even = even_tile(kernel, tile, machine);
+        if (tile_suits(kernel, tile, machine) && (!best.m || is_better(kernel, &even, &best, machine)))
+            best = even;
+    }
+    ENSURE(best.m);
+    set_tile(kernel, &best, machine);
     split_in_cluster(kernel, machine);
     kernel->flops = 2.0 * (double)kernel->batches * (double)kernel->m * (double)kernel->n * (double)kernel->k;
 }
@@ -472,9 +493,10 @@ void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine) {
         return;
     const Tile *tile;
     for (int i = 0; (tile = tile_choice(kernel, machine, i)); i++) {
-        if (tile_suits(kernel, tile, machine) && tile_cycles(kernel, tile, machine) / machine->clock <= seconds &&
-            tile_count(kernel, tile) < kernel->tiles)
-            set_tile(kernel, tile, machine);
+        const Tile even = even_tile(kernel, tile, machine);
+        if (tile_suits(kernel, tile, machine) && tile_cycles(kernel, &even, machine) / machine->clock <= seconds &&
+            tile_count(kernel, &even) < kernel->tiles)
+            set_tile(kernel, &even, machine);
     }
 }
 

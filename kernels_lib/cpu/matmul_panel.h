@@ -46,8 +46,8 @@ enum {
     MATMUL_LANES = MATMUL_VECTOR_BYTES / sizeof(real),
     MATMUL_PANEL = MATMUL_VECTORS * MATMUL_LANES,
     MATMUL_DEPTH = WIDEST_BLOCK, /* a panel of this depth stays in the first-level cache */
-    MATMUL_TALLEST = 128,        /* rows of a tile */
-    MATMUL_ROOM = 1 << 16,       /* numbers of them that are copied at a time, or that windows see */
+    MATMUL_TALLEST = 256,        /* rows of a tile */
+    MATMUL_ROOM = 1 << 17,       /* numbers of them that are copied at a time, or that windows see */
     MATMUL_WIDEST = 96           /* columns that are copied at a time */
 };
 

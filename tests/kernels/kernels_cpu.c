@@ -23,7 +23,10 @@ static __m256i emulated_dpbusd(__m256i sum, __m256i a, __m256i b) {
 #include "cpu/matmul_i8.h"
 #include "cpu/team.h"
 
-enum { TILE_M = 24, TILE_N = 80 };
+#ifndef TILE_M
+#define TILE_M 24
+#define TILE_N 80
+#endif
 
 /* c[m, n] = left right, in tiles as in generated programs. */
 static void tiles(int m, int n, int k, Matrix left, Matrix right, real *c) {

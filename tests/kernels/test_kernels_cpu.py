@@ -33,6 +33,12 @@ def kernels(request, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def large_tiles(tmp_path_factory):
+    """As high, and as wide, as tiles of a program are."""
+    return compiled(tmp_path_factory.mktemp("kernels"), "-DREAL=float", "-DTILE_M=256", "-DTILE_N=192"), np.float32
+
+
+@pytest.fixture(scope="module")
 def float16_kernels(tmp_path_factory):
     return compiled(tmp_path_factory.mktemp("kernels"), "-DREAL=float", "-DMTC_FLOAT16"), np.float32
 
@@ -243,6 +249,28 @@ def test_windows(kernels, name, part):
     n, height, width, channels, rows, columns = WINDOWS[name]
     images = rounded(np.random.default_rng(3).uniform(-1, 1, (n, height, width, channels)))[1]
     seen_product(kernels, 1, (height, width, channels, *rows, *columns), images, windows(images, rows, columns), part)
+
+
+LARGE = {
+    "in pairs": (2, 15, 15, 36, (15, 3, 1, 1, 1, 1), (15, 3, 1, 1, 1, 1)),
+    "in pairs, lines of three": (40, 3, 3, 32, (3, 3, 1, 1, 1, 1), (3, 3, 1, 1, 1, 1)),
+    "strided": (2, 28, 28, 40, (14, 3, 2, 1, 1, 1), (14, 3, 2, 1, 1, 1)),
+    "too wide for a copy": (5, 8, 8, 500, (8, 3, 1, 1, 1, 1), (8, 2, 1, 1, 0, 1)),
+}
+
+
+@pytest.mark.parametrize("window", LARGE.values(), ids=LARGE)
+def test_windows_in_large_tiles(large_tiles, window):
+    n, height, width, channels, rows, columns = window
+    images = rounded(np.random.default_rng(6).uniform(-1, 1, (n, height, width, channels)))[1]
+    seen_product(large_tiles, 1, (height, width, channels, *rows, *columns), images, windows(images, rows, columns))
+
+
+@pytest.mark.parametrize("shape", [(300, 200, 513), (513, 400, 77)], ids=str)
+def test_tiles_of_all_sizes_give_the_same_bits(large_tiles, float16_kernels, shape):
+    a, b = operands(np.float32, *shape)
+    for stored in itertools.product((0, 1), repeat=2):
+        assert product(large_tiles, a, b, *stored).tobytes() == product(float16_kernels, a, b, *stored).tobytes()
 
 
 @pytest.mark.parametrize("channels", [32, 64, 200])
