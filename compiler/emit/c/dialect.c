@@ -329,6 +329,12 @@ static void write_tile(Body *tile, const char *m, const char *n) {
         write_side(tile, out);
 }
 
+/* Threads ask for long tiles, one at a time: nobody waits for one that others keep from its core. For short ones, asking would take long. */
+static const char *schedule_text(const Kernel *k) {
+    static const double long_tile = 2e6; /* operations: some 20 us */
+    return k->flops >= long_tile * (double)k->tiles ? "schedule(dynamic) " : "";
+}
+
 static void contract(Body *kernel) {
     const Kernel *k = kernel->kernel;
     Shape shape = sizes_shape(kernel->e->sizes, k->contraction);
@@ -341,7 +347,7 @@ static void contract(Body *kernel) {
     write_tile(&tile, m, n);
     Writer *out = kernel->out;
     write_line(out, "enum { ROWS = %d, COLUMNS = %d };", k->tile.m, k->tile.n);
-    write_line(out, "#pragma omp for collapse(%d) nowait", k->batches > 1 ? 3 : 2);
+    write_line(out, "#pragma omp for collapse(%d) %snowait", k->batches > 1 ? 3 : 2, schedule_text(k));
     if (k->batches > 1)
         write_open(out, "for (int b = 0; b < %s; b++)", shape_product(arena, &shape, 0, rank - 2));
     write_open(out, "for (int i0 = 0; i0 < %s; i0 += ROWS)", m);
