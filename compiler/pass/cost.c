@@ -49,11 +49,20 @@ static double register_reuse(const Tile *tile, const Machine *machine) {
     return per_load / (per_load + 0.6 * machine->lanes / ISSUED);
 }
 
-/* Cycles: 32 multiply-adds a cycle; three elements of b copied in one, eight of windows; the sums, cleared; the
- * call and the epilogue. */
+/* Cycles for each number of a line of an operand that is copied on its way into registers. Windows of b and lines of a that lie across k
+ * come from all of the images: from memory, each time anew. */
+static double copied_row(const Operand *a) {
+    return a->transposed ? 0.8 : a->kind == OPERAND_WINDOW ? 1.0 / 8 : 0;
+}
+
+static double copied_column(const Operand *b) {
+    return b->kind == OPERAND_WINDOW ? 1.5 : 1.0 / 3;
+}
+
+/* Cycles: 32 multiply-adds a cycle; what is copied; the sums, cleared; the call and the epilogue. */
 static double core_tile_cycles(const Kernel *kernel, const Tile *tile) {
     double rows = (double)smaller(tile->m, kernel->m), columns = (double)smaller(tile->n, kernel->n);
-    double copied = columns / 3 + (kernel->a.kind == OPERAND_WINDOW ? rows / 8 : 0);
+    double copied = columns * copied_column(&kernel->b) + rows * copied_row(&kernel->a);
     double cleared = (double)tile->m * tile->n / 16;
     return (double)kernel->k * (rows * columns / 32 + copied) + cleared + rows * columns / 4 + 300;
 }

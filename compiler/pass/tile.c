@@ -88,9 +88,9 @@ enum { CORE_ROWS = 8, CORE_COLUMNS = 16 };
 
 static const Tile core_tiles[] = {
     {.m = 256, .n = 64, .slices = 1}, {.m = 128, .n = 96, .slices = 1}, {.m = 128, .n = 64, .slices = 1},
-    {.m = 128, .n = 32, .slices = 1}, {.m = 128, .n = 16, .slices = 1}, {.m = 64, .n = 64, .slices = 1},
-    {.m = 64, .n = 32, .slices = 1},  {.m = 32, .n = 32, .slices = 1},  {.m = 16, .n = 32, .slices = 1},
-    {.m = 8, .n = 16, .slices = 1}};
+    {.m = 128, .n = 32, .slices = 1}, {.m = 128, .n = 16, .slices = 1}, {.m = 64, .n = 192, .slices = 1},
+    {.m = 64, .n = 64, .slices = 1},  {.m = 64, .n = 32, .slices = 1},  {.m = 32, .n = 32, .slices = 1},
+    {.m = 16, .n = 32, .slices = 1},  {.m = 8, .n = 16, .slices = 1}};
 
 static int64_t divide_up(int64_t a, int64_t b) {
     return (a + b - 1) / b;
