@@ -419,6 +419,10 @@ COMPILED = ["m, other, s = mixup(image, probe, 0.4)", "c, another, t = cutmix(ra
             "h = linear(global_avg_pool(group_norm(r, 2)), 3) * s + another * t"]
 
 
+# What lies beyond the image is a number that all of its elements have, and those in it have not.
+PADDED = ["h = batch_norm(exp(pad(conv2d(image, 4, 1, bias = false), 1, after = 1)))"]
+
+
 def shown(value):
     """A tensor as files and the C interface have it."""
     return in_files(value) if value.ndim == 4 else value
@@ -430,10 +434,11 @@ TARGETS = [pytest.param(["--target", "cpu", "--real", "f64"], np.float64, 1e-5, 
 
 
 @pytest.mark.parametrize("flags, real, tolerance", TARGETS)
-def test_a_step_of_training(flags, real, tolerance, tmp_path):
+@pytest.mark.parametrize("lines, out", [pytest.param(COMPILED, [3], id="augmented"), pytest.param(PADDED, [4, 8, 6], id="padded")])
+def test_a_step_of_training(lines, out, flags, real, tolerance, tmp_path):
     """Each tensor after a step on a partial batch, and what it predicts then, as the graph has it. The first examples of an
     epoch are those that its permutation begins with."""
-    text, path, rows = model(COMPILED, image="f32[2, 7, 6]", optimizer="sgd(0.1)", batch=8), tmp_path / "library.so", 5
+    text, path, rows = model(lines, "f32[2, 7, 6]", str(out)[1:-1], "sgd(0.1)", 8), tmp_path / "library.so", 5
     graphs = dump(tmp_path, text, "grad")
     leaves = leaves_of(graphs["train"])
     made = run_mtc(tmp_path / "case.mt", "--shared", "-o", path, *flags)
@@ -455,8 +460,8 @@ def test_a_step_of_training(flags, real, tolerance, tmp_path):
         np.testing.assert_allclose(library.get(name, expected.shape), expected, rtol=tolerance, atol=tolerance, err_msg=name)
     whole = {name: np.concatenate([values, np.zeros((8 - rows, *values.shape[1:]))]) for name, values in data.items()}
     expected = evaluate(graphs["eval"], leaves | result.assigned | whole, rows=rows).output
-    predicted = library.predict(list(data.values()), 3)
-    np.testing.assert_allclose(predicted, expected[:rows], rtol=tolerance, atol=tolerance)
+    predicted = library.predict(list(data.values()), int(np.prod(out)))
+    np.testing.assert_allclose(predicted, expected[:rows].reshape(rows, -1), rtol=tolerance, atol=tolerance)
     library.close()
 
 
