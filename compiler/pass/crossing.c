@@ -24,7 +24,8 @@ static bool leads_to(Fusion *f, const Node *n, const Node *leaf) {
         const Node *in = n->in[k], *next = f->program->next[in->id];
         if (in == leaf)
             return true;
-        if (fusion_first_visit(f, in) && ((passes_on(in) && leads_to(f, in, leaf)) || (next && leads_to(f, next, leaf))))
+        if (fusion_first_visit(f, in) &&
+            ((passes_on(in) && leads_to(f, in, leaf)) || (next && leads_to(f, next, leaf))))
             return true;
     }
     return false;
