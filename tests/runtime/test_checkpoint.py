@@ -702,6 +702,13 @@ def test_kill(fake_plain, folder, monkeypatch):
     assert resumed >= 3
 
 
+def test_what_saves_nothing_is_not_waited_for(folder, monkeypatch):
+    tool = load_tool("kill_test")
+    monkeypatch.setattr(tool, "SAVES_WITHIN", 0.1)
+    with pytest.raises(SystemExit, match=r"sleep 60: has not saved .*/w.safetensors within 0\.1 s"):
+        tool.run_and_kill(["sleep", "60"], 0, folder.path / "w.safetensors")
+
+
 def test_leftovers_of_killed_programs_go(fake_plain, folder):
     fake_plain(folder, "--save", "w", "--quiet")
     content = read(folder, "w")
