@@ -13,6 +13,7 @@ import faulthandler
 import functools
 import hashlib
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -134,7 +135,8 @@ FEWER_PASSES = " ".join(f"-fno-{name}" for name in (
     "tree-dominator-opts tree-bit-ccp tree-dse dse ivopts tree-fre tree-copy-prop tree-ccp tree-reassoc tree-sink tree-phiprop tree-slsr tree-ter "
     "tree-coalesce-vars ssa-phiopt ssa-backprop ipa-profile ipa-pure-const ipa-reference guess-branch-probability cprop-registers compare-elim "
     "combine-stack-adjustments reorder-blocks shrink-wrap split-wide-types thread-jumps").split()) + " -fira-region=one"
-LEVELS = {"quick": "O0", "vectors": "O1", "full": None}
+MOST_OBJECTS = 1 << 30
+LEVELS = {"quick": "O0", "vectors": "O1", "full": "O3"}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -142,7 +144,7 @@ def pytest_runtest_setup(item):
     """Most of the time of all tests is that of the C compiler. What a program says, keeps and refuses does not depend on its level,
     and loops that mtc says are simd are vector code from -O1 on: only what is `full` has programs as users have them, at -O3."""
     level = next((LEVELS[mark.name] for mark in item.iter_markers() if mark.name in LEVELS), "O1")
-    os.environ |= {"FULL_CC": FULL_CC, "CC": leveled_cc(level) if level else FULL_CC, "FEWER_PASSES": FEWER_PASSES if is_gcc() else ""}
+    os.environ |= {"FULL_CC": FULL_CC, "CC": leveled_cc(level), "FEWER_PASSES": FEWER_PASSES if is_gcc() else ""}
 
 
 @functools.cache
@@ -152,12 +154,31 @@ def is_gcc():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def layers_are_compiled_once(tmp_path_factory):
-    """A program's device layer, by tests/support/leveled_cc: it is no text of mtc's, and a sixth of what a small program takes to be compiled."""
-    folder = folder_of_all_workers(tmp_path_factory) / "layers"
-    folder.mkdir(exist_ok=True)
-    made_once(folder / "ends", lambda path: path.write_text("{ local: _edata; _end; __bss_start; };\n"))
-    os.environ["DEVICE_LAYERS"] = str(folder)
+def nothing_is_compiled_twice(tmp_path_factory):
+    """By tests/support/leveled_cc, of which this run and the next find what it has made."""
+    once = folder_of_all_workers(tmp_path_factory)
+    ends = made_once(once / "ends", lambda path: path.write_text("{ local: _edata; _end; __bss_start; };\n"))
+    objects = made_once(once / "objects", lambda path: path.write_text(str(folder_of_objects())))
+    os.environ |= {"OBJECTS": objects.read_text(), "ENDS": str(ends)}
+
+
+def folder_of_objects():
+    """Those that were used last, of MOST_OBJECTS bytes."""
+    folder, room = ROOT / "build" / "tests" / "objects", MOST_OBJECTS
+    folder.mkdir(parents=True, exist_ok=True)
+    known = sorted(((path.stat(), path) for path in folder.iterdir()), key=lambda each: -each[0].st_mtime)
+    for status, path in known:
+        room -= status.st_size
+        if room < 0:
+            path.unlink()
+    return folder
+
+
+def processor():
+    """What -march=native stands for."""
+    path = Path("/proc/cpuinfo")
+    first = path.read_text().partition("\n\n")[0] if path.exists() else platform.processor()
+    return [line for line in first.splitlines() if "MHz" not in line and "mips" not in line.lower()]
 
 
 @functools.cache
@@ -165,7 +186,7 @@ def leveled_cc(level):
     """The caches of programs know a compiler by its path: tests/support/leveled_cc under a name for the one that it calls."""
     script, compiler = ROOT / "tests" / "support" / "leveled_cc", shutil.which(FULL_CC.split()[0])
     status = os.stat(compiler or script)
-    known = FULL_CC, compiler, status.st_size, status.st_mtime, script, script.read_text()
+    known = FULL_CC, compiler, status.st_size, status.st_mtime, script, script.read_text(), processor()
     link = ROOT / "build" / f"cc-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}-{level}"
     with contextlib.suppress(FileExistsError):  # of another process
         link.symlink_to(script)
