@@ -4,8 +4,8 @@
 //     nvcc -std=c++17 -O3 -gencode=arch=compute_90a,code=sm_90a -DCASES='"tensor_speed.inc"' -shared -Xcompiler -fPIC
 //         -Ikernels_lib -Iruntime -Ibench bench/tensor.cu -o build/bench_tensor.so
 //
-// tensor_check.inc has small cases of all kinds, tensor_check_float8.inc of floats of 8 bits, which devices before sm_89 do not multiply;
-// tensor_speed.inc those of ResNet-18 and GPT-2.
+// tensor_check.inc has small cases of all kinds, tensor_check_parts.inc those whose k blocks have in parts, tensor_check_float8.inc of floats of
+// 8 bits, which devices before sm_89 do not multiply; tensor_speed.inc those of ResNet-18 and GPT-2.
 #include <cstdio>
 
 #include "cuda/matmul.cuh"
@@ -129,7 +129,8 @@ __global__ void __launch_bounds__(THREADS)
 }
 #endif
 
-template <Kind KIND, class S, class Tile, int SLICES>
+// In clusters of CLUSTER blocks, where code has them.
+template <Kind KIND, class S, class Tile, int SLICES, int CLUSTER>
 static int launch(const void *a, const void *b, void *out, float *side, cudaStream_t stream) {
     using P = typename ProductOf<KIND, S, SLICES>::Type;
     constexpr int tiles = product_tiles<P, Tile>(), shared = product_shared<P, Tile>();
@@ -138,15 +139,24 @@ static int launch(const void *a, const void *b, void *out, float *side, cudaStre
         kernel = (const void *)product_in_turns<KIND, S, Tile, SLICES>;
     else
         kernel = (const void *)product_kernel<KIND, S, Tile, SLICES>;
-    const Launch launch = {kernel, tiles, shared, shared, false, takes_turns<Tile>};
+    Launch launch = {kernel, tiles, shared, shared, false, takes_turns<Tile>};
+    launch.cluster = CLUSTER;
     int first = 0;
     void *arguments[] = {&a, &b, &out, &side, &first};
     cudaLaunchConfig_t config = {}, mapping = {};
+    cudaLaunchAttribute attributes[1];
     config.stream = stream;
+    config.attrs = attributes;
     cudaError_t known;
     const Compiled compiled = Compiled::of(kernel, &known);
     return Attempt{known}
         .then([&] { return size_launch(launch, compiled, tiles, &config); })
+        .then([&] {
+            if (CLUSTER == 1 || !compiled.has_instructions_of_sm_90())
+                return cudaSuccess;
+            cudaError_t error = ask_for_cluster(launch, &config, attributes);
+            return error == cudaSuccess && !config.numAttrs ? cudaErrorInvalidClusterSize : error;
+        })
         .then([&] {
             if (!takes_turns<Tile> || !compiled.in_clusters)
                 return cudaSuccess;
@@ -164,11 +174,13 @@ static int launch(const void *a, const void *b, void *out, float *side, cudaStre
 }
 
 struct Case {
-    int kind, n, size, c, o, kernel, stride, slices, bytes, tile_m, tile_n, warps_m, warps_n, stages, terms, whole;
+    int kind, n, size, c, o, kernel, stride, slices, bytes, tile_m, tile_n, warps_m, warps_n, stages, terms, whole,
+        parts, cluster;
     int (*launch)(const void *, const void *, void *, float *, cudaStream_t);
 };
 
-template <Kind KIND, class S, class Tile, int SLICES = 1> static constexpr Case make() {
+template <Kind KIND, class S, class Tile, int SLICES = 1, int CLUSTER = splits_of<Tile>()>
+static constexpr Case make() {
     using Warps = typename Alone<Tile>::Type;
     return {KIND,
             S::n,
@@ -186,15 +198,23 @@ template <Kind KIND, class S, class Tile, int SLICES = 1> static constexpr Case 
             Tile::stages,
             Warps::terms,
             is_integer<typename Tile::Element>,
-            launch<KIND, S, Tile, SLICES>};
+            splits_of<Tile>(),
+            CLUSTER,
+            launch<KIND, S, Tile, SLICES, CLUSTER>};
+}
+/* A block by itself, where a tile is the work of several. */
+template <Kind KIND, class S, class Tile> static constexpr Case make_alone() {
+    return make<KIND, S, Tile, 1, 1>();
 }
 
-template <int M, int N, int WM, int WN, int STAGES> using Bf16 = TensorTile<M, N, 64, WM, WN, STAGES, bfloat16>;
+template <int M, int N, int WM, int WN, int STAGES, int PARTS = 1>
+using Bf16 = TensorTile<M, N, 64, WM, WN, STAGES, bfloat16, PARTS>;
 using Turns = TurnTile<128, 128, 64, 6, bfloat16>;
 using Int8Turns = TurnTile<128, 128, 128, 6, Integer>;
 using Fp8Turns = TurnTile<128, 128, 128, 6, e4m3>;
 template <int M, int N, bool EARLY = true> using Few = FewTile<M, N, EARLY>;
-template <int M, int N, int WM, int WN, int STAGES> using Tf32 = TensorTile<M, N, 32, WM, WN, STAGES, float>;
+template <int M, int N, int WM, int WN, int STAGES, int PARTS = 1>
+using Tf32 = TensorTile<M, N, 32, WM, WN, STAGES, float, PARTS>;
 template <int M, int N, int WM, int WN, int STAGES> using Tf32x3 = TensorTile<M, N, 32, WM, WN, STAGES, tf32x3>;
 template <int M, int N, int WM, int WN, int STAGES> using Int8 = TensorTile<M, N, 128, WM, WN, STAGES, Integer>;
 template <int M, int N, int WM, int WN, int STAGES> using Fp8 = TensorTile<M, N, 128, WM, WN, STAGES, e4m3>;

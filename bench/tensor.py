@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from triton.testing import do_bench
 
 KINDS = ["forward", "data", "weights", "NN", "NT", "TN"]
-FIELDS = "kind n size c o kernel stride slices bytes tile_m tile_n warps_m warps_n stages terms whole".split()
+FIELDS = "kind n size c o kernel stride slices bytes tile_m tile_n warps_m warps_n stages terms whole parts cluster".split()
 
 
 class Case(ctypes.Structure):
@@ -134,6 +134,8 @@ def main():
         ok = code == 0 and error < bound_of(case, call, expected) and bool((first == out).all())
         failed += not ok
         tile = f"{case.tile_m}x{case.tile_n} {case.warps_m}x{case.warps_n} s{case.stages}"
+        if case.parts > 1:
+            tile += f", k in {case.parts} parts" + ("" if case.cluster > 1 else " of one block")
         shape = (f"{case.n}x{case.c}x{case.o}" if case.kind > 2 else
                  f"{case.n}x{case.size}x{case.size}x{case.c}->{case.o} {case.kernel}/{case.stride}")
         line = {"kind": kind, "type": type_of(case), "shape": shape, "tile": tile,

@@ -1,6 +1,6 @@
 """Products on tensor cores, kernels_lib/cuda/tensor.cuh, against PyTorch in float64: plain ones in every orientation, and the
-three products of a convolution, in bf16, tf32 and tf32x3, of sizes that fill tiles and of odd ones; forward ones of integers, which
-are exact, and of floats of 8 bits. bench/tensor.cu has them."""
+three products of a convolution, in bf16, tf32 and tf32x3, of sizes that fill tiles and of odd ones; those whose k the blocks of a cluster
+have in 2, 4 and 8 parts, also where there is none; forward ones of integers, which are exact, and of floats of 8 bits. bench/tensor.cu has them."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from conftest import ROOT
 
 # sm_90: by warps, as on every device since sm_80; sm_90a: by groups of warps; the PTX of sm_86: within 99 KB of shared memory
 ARCHITECTURES = ["sm_90", "sm_90a", "compute_86"]
-CASES = [(architecture, "tensor_check.inc") for architecture in ARCHITECTURES]
+CASES = [(architecture, cases) for cases in ("tensor_check.inc", "tensor_check_parts.inc") for architecture in ARCHITECTURES]
 CASES += [(architecture, "tensor_check_float8.inc") for architecture in ("sm_90", "sm_90a")]
 
 
