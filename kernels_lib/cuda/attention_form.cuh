@@ -1,8 +1,9 @@
-/* How a tile of attention_plain.cuh is dealt to threads and to shared memory. */
+/* How a tile of attention_plain.cuh and of attention_row.cuh is dealt to threads and to shared memory. */
 #ifndef MTC_CUDA_ATTENTION_FORM_CUH
 #define MTC_CUDA_ATTENTION_FORM_CUH
 
 #include "cuda/attention_shape.cuh"
+#include <algorithm>
 
 /* Blocks that fill a device: below, tiles are smaller than they could be. */
 constexpr int PLAIN_FILL = 128;
@@ -61,7 +62,37 @@ template <class Shape, int OWNED, int ROWS, int COLUMNS, int ROOM> __host__ __de
         return roomy_form<Shape, OWNED, ROWS, COLUMNS / 2, ROOM>();
     }
 }
+
+/* Who attends by whole rows, as attention_row.cuh does: heads so small that a thread holds a row, of positions that see those before them, all in
+ * one tile. Half of the pairs are not seen there, and a block of attention_plain.cuh waits for its last rows. Where all see all, lanes that share
+ * rows read less of shared memory. */
+template <class Shape>
+constexpr bool attends_by_rows = Shape::size <= 16 && Shape::length <= plain_rows<Shape>() && Shape::causal;
+
+/* How a tile of attention_row.cuh is dealt: 32 of its rows to a warp, each warp of a group of `parts` the same ones. */
+template <class Shape, int OWNED> struct RowForm {
+    static constexpr int rows = plain_rows<Shape>(), warp_rows = LANES, groups = rows / LANES, parts = WARPS / groups;
+
+    /* Rows as they pass by, in runs that a warp meets at a time. */
+    static constexpr int size = Shape::size, vector = size % 4 == 0 ? 4 : 1;
+    static constexpr int depth = divide_up(size, 4) * 4, pitch = depth, columns = 64, run = 8;
+    static constexpr int passing_floats = columns * pitch;
+    static constexpr int buffer = 2 * passing_floats + (OWNED == 1 ? 0 : 2 * columns), buffers = 2;
+
+    /* In the end, what the parts have found of a row: its sums, with the largest score and the sum of weights. */
+    static constexpr int joined_floats = (parts - 1) * rows * (depth + (OWNED == 1 ? 2 : 0));
+    static constexpr int shared = std::max(buffers * buffer, joined_floats) * (int)sizeof(float);
+};
+
+/* Of the one or the other; OWNED as above. */
 template <class Shape, int OWNED, int ROOM = smaller(PLAIN_SHARED, MOST_SHARED)>
-using PlainForm = decltype(roomy_form<Shape, OWNED, plain_rows<Shape>(), plain_columns<Shape>(OWNED), ROOM>());
+__host__ __device__ constexpr auto plain_form() {
+    if constexpr (attends_by_rows<Shape>)
+        return RowForm<Shape, OWNED>();
+    else
+        return roomy_form<Shape, OWNED, plain_rows<Shape>(), plain_columns<Shape>(OWNED), ROOM>();
+}
+template <class Shape, int OWNED, int ROOM = smaller(PLAIN_SHARED, MOST_SHARED)>
+using PlainForm = decltype(plain_form<Shape, OWNED, ROOM>());
 
 #endif

@@ -40,8 +40,12 @@ template <class Shape, int STEP> __device__ bool plain_sees(int query, int key) 
 template <class Form, int ROWS, int STRIDE, int LENGTH, class Number>
 __device__ void fetch_rows(float *to, const Number *head, int first) {
     constexpr int size = Form::size, vector = size % 4 == 0 ? 4 : 1, per_row = Form::depth / vector;
+    constexpr int pieces = ROWS * per_row;
 #pragma unroll 4
-    for (int piece = threadIdx.x; piece < ROWS * per_row; piece += THREADS) {
+    for (int begin = 0; begin < pieces; begin += THREADS) {
+        int piece = begin + threadIdx.x;
+        if (pieces % THREADS != 0 && piece >= pieces)
+            break;
         int row = piece / per_row, c = piece % per_row * vector;
         bool inside = first + row < LENGTH && c < size;
         const Number *from = head + (inside ? (int64_t)(first + row) * STRIDE + c : 0);
@@ -60,6 +64,12 @@ __device__ void fetch_rows(float *to, const Number *head, int first) {
     }
 }
 
+static inline __device__ float of_number(float x) {
+    return x;
+}
+static inline __device__ float of_number(Narrow x) {
+    return to_float(x);
+}
 static inline __device__ void to_number(float *to, float x) {
     *to = x;
 }
@@ -114,7 +124,10 @@ template <class Shape> struct PlainExample {
     }
     /* The sums of COUNT queries of a head, then their dots. */
     template <int COUNT> __device__ void fetch_numbers(float *to, int head, int first) const {
-        for (int e = threadIdx.x; e < 2 * COUNT; e += THREADS) {
+        for (int begin = 0; begin < 2 * COUNT; begin += THREADS) {
+            int e = begin + threadIdx.x;
+            if (2 * COUNT % THREADS != 0 && e >= 2 * COUNT)
+                break;
             int query = first + e % COUNT;
             bool inside = query < Shape::length;
             const float *from = (e < COUNT ? sums : dots) + (inside ? query * Shape::queries + head : 0);

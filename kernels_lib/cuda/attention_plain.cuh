@@ -22,7 +22,7 @@
 #ifndef MTC_CUDA_ATTENTION_PLAIN_CUH
 #define MTC_CUDA_ATTENTION_PLAIN_CUH
 
-#include "cuda/attention_passing.cuh"
+#include "cuda/attention_row.cuh"
 
 /* Where the calling thread stands in its tile. */
 template <class Form> struct PlainPlace {
@@ -292,8 +292,12 @@ __device__ void attend_plain(const typename Shape::Number *qkv, typename Shape::
     constexpr int rows = plain_rows<Shape>(), blocks = divide_up(Shape::length, rows);
     int begin = (blocks - 1 - tile % blocks) * rows; // those that see the most keys begin
     int head = tile / blocks % Shape::queries, example = tile / blocks / Shape::queries;
-    in_parts<PlainForm<Shape, 1>, rows, Shape::length>(
-        begin, [&](int first) { attend_plain_queries<Shape>(qkv, out, sums, scale, example, head, first, shared); });
+    in_parts<PlainForm<Shape, 1>, rows, Shape::length>(begin, [&](int first) {
+        if constexpr (attends_by_rows<Shape>)
+            attend_row_queries<Shape>(qkv, out, sums, scale, example, head, first, shared);
+        else
+            attend_plain_queries<Shape>(qkv, out, sums, scale, example, head, first, shared);
+    });
 }
 
 /* ---- gradient ---- */
@@ -406,11 +410,17 @@ __device__ void attend_plain_grad(const typename Shape::Number *qkv, const float
     auto *d_rows = d_qkv + (int64_t)example * Shape::length * Shape::row;
     if (head < Shape::keys)
         in_parts<PlainForm<Shape, 2>, rows, Shape::length>(tile % blocks * rows, [&](int first) {
-            attend_plain_grad_keys(from, d_rows, scale, head, first, (float *)shared);
+            if constexpr (attends_by_rows<Shape>)
+                attend_row_grad_keys(from, d_rows, scale, head, first, (float *)shared);
+            else
+                attend_plain_grad_keys(from, d_rows, scale, head, first, (float *)shared);
         });
     else
         in_parts<PlainForm<Shape, 2>, rows, Shape::length>((blocks - 1 - tile % blocks) * rows, [&](int first) {
-            attend_plain_grad_queries(from, d_rows, scale, head - Shape::keys, first, (float *)shared);
+            if constexpr (attends_by_rows<Shape>)
+                attend_row_grad_queries(from, d_rows, scale, head - Shape::keys, first, (float *)shared);
+            else
+                attend_plain_grad_queries(from, d_rows, scale, head - Shape::keys, first, (float *)shared);
         });
 }
 

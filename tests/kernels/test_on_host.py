@@ -92,6 +92,27 @@ train {
 """
 
 
+# Heads of 12 and of 5 numbers, of which threads have whole rows, and warps the same ones: with a window, and without.
+SMALL_HEADS = """data {
+  train = npy("x", "y")
+  x : f32[30, 16]
+  y : class[10]
+}
+model {
+  q      = linear(x, 48)
+  a      = attention(q, linear(x, 24), linear(x, 24), heads = 4, kv_heads = 2, causal = true, window = 12)
+  b      = attention(linear(a, 10), linear(a, 10), linear(a, 10), heads = 2, causal = true)
+  logits = linear(mean(b, axis = 0), 10)
+}
+train {
+  loss      = cross_entropy(logits, y)
+  predict   = logits
+  optimizer = sgd(0, momentum = 0.5)
+  batch     = 4
+}
+"""
+
+
 # Few places for each channel: a team has the statistics of one, and the moving mean that they are measured from.
 STATISTICS = """data {
   train = npy("x", "y")
@@ -196,6 +217,13 @@ def test_rows_behind_the_tiles_of_products(where, tmp_path, mtc):
         schedule = mtc("--emit=schedule", "--target", "cuda", "--arch", "sm_90", "--precision", precision, path).stdout
         assert schedule.partition("eval:")[0].count(", behind ") == 5
     check(where, "--precisions", "tf32,bf16", path)
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_attention_of_small_heads(where, tmp_path):
+    path = tmp_path / "heads.mt"
+    path.write_text(SMALL_HEADS)
+    check(where, "--precisions", "fp32,bf16", path)
 
 
 @pytest.mark.parametrize("where", WHERE)

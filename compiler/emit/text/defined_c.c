@@ -92,7 +92,7 @@ static const char cuda_words[] =
     "rows_from sum_taps sum_terms sum_outputs both_images terms_of own_of shared_bytes_of wanted_bytes_of tiles_of "
     "tiles_that_share first_rows is_integer is_float8 is_early "
     "is_in_terms "
-    "has_few_rows has_numbers has_squares takes_taps attends_on_tensor_cores ring_bytes log2_e";
+    "has_few_rows has_numbers has_squares takes_taps attends_by_rows attends_on_tensor_cores ring_bytes log2_e";
 
 /* Types of the library, and no others of its words, begin with a capital and go on without: Pack, TensorTile. */
 static bool is_type_of_library(const char *name) {
