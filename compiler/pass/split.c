@@ -123,8 +123,9 @@ static const char *fold_of_two(const Node *n) {
     return op_adds(n->op) ? "add" : !strcmp(n->op->name, "max") ? "maximum" : NULL;
 }
 
+enum { LONG_ROW = 8192 };
+
 bool are_rows_of_texts(const Graph *g, int64_t rows, int64_t elements, const Machine *machine) {
-    enum { LONG_ROW = 8192 };
     return machine->blocks && g == g->module->texts && rows <= machine->multiprocessors && elements >= LONG_ROW * rows;
 }
 
@@ -134,7 +135,7 @@ static int64_t few_rows(const Graph *g, const Node *n, const Machine *machine) {
     if (!in || !in->rank || n->attr.axes != 1u << (in->rank - 1))
         return 0;
     const int64_t elements = type_elements(in), rows = elements / in->dim[in->rank - 1];
-    return are_rows_of_texts(g, rows, elements, machine) || (rows == 1 && elements >= LONG_SUM) ? rows : 0;
+    return are_rows_of_texts(g, rows, elements, machine) || (rows == 1 && elements >= LONG_ROW) ? rows : 0;
 }
 
 /* The scores of a token, or of one of each text: few blocks would read them alone. They are folded in pieces, and what is left over. */

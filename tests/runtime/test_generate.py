@@ -317,10 +317,14 @@ def decoding_of(mtc, folder, *flags):
     return (folder / "m.cu").read_text().split("// ---- decoding")[1]
 
 
-def test_the_scores_of_a_token_are_folded_in_pieces(mtc, tmp_path):
-    decoding = decoding_of(mtc, tmp_path)
-    assert "struct decode_prediction_partial {\n    static constexpr int tiles = divide_up(11, Warp::rows);" in decoding  # 11 pieces of 256, and what is left over
-    assert "j < 184" in decoding
+def test_the_scores_of_a_token_are_folded_in_pieces_where_they_are_long(mtc, tmp_path):
+    assert "prediction_partial" not in decoding_of(mtc, tmp_path)
+    (tmp_path / "m.mt").write_text((tmp_path / "m.mt").read_text().replace("3000", "9000"))
+    done = mtc(tmp_path / "m.mt", "--emit=cu", "--arch", "sm_90a", "-o", tmp_path / "m.cu")
+    assert done.returncode == 0, done.stderr
+    decoding = (tmp_path / "m.cu").read_text().split("// ---- decoding")[1]
+    assert "struct decode_prediction_partial {\n    static constexpr int tiles = divide_up(35, Warp::rows);" in decoding  # 35 pieces of 256, and what is left over
+    assert "for (int j = team.first; j < 40; j += team.stride)" in decoding
 
 
 def test_products_of_a_token_read_copies_of_weights_in_16_bits(mtc, tmp_path):
@@ -386,10 +390,10 @@ def test_what_the_end_of_a_tokens_row_reads_is_read_at_its_start(mtc, tmp_path):
 
 
 def test_loops_of_a_token_say_how_often_they_go_round(mtc, tmp_path):
-    """All their loads are on their way at a time then. 184 of the scores are 5 rounds of a warp, or 6."""
+    """All their loads are on their way at a time then. 3000 scores are 11 rounds of a block, or 12."""
     decoding = decoding_of(mtc, tmp_path)
     assert "for (int j = team.first; j < team.first + X_COLUMNS; j += team.stride)" in decoding
-    assert "for (int j = team.first; j < 184; j += team.stride)" in decoding
+    assert "for (int j = team.first; j < LOGITS_COLUMNS; j += team.stride)" in decoding
 
 
 def wide_decoding(mtc, folder, middle, precision):
