@@ -264,7 +264,7 @@ Feed product_feed(const Kernel *kernel);
 /* What it multiplies in, once its operands and extents are known. */
 Math product_math(const Kernel *kernel, Precision precision);
 /* Bytes of weights that come to a block's shared memory ahead of its gate, at most: so that a multiprocessor holds several blocks. */
-enum { MOST_BROUGHT = 40 * 1024 };
+int64_t room_for_weights(const Machine *machine);
 /* Bytes at whose multiples what a program keeps in memory begins. */
 enum { ARENA_ALIGN = 256 };
 /* Extents of a product below a tensor core's own tile of 16 x 8 x 16 would mostly multiply filler. */

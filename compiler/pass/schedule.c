@@ -232,8 +232,8 @@ static int find_levels(Program *program) {
 static void make_phases(Program *program) {
     int levels = find_levels(program);
     if (program->machine->blocks && program->graph == program->graph->module->decode) {
-        levels = join_short_rows(program, levels);
         join_rows(program);
+        levels = join_short_rows(program, levels);
     }
     program->phases.count = 0;
     for (int level = 0; level < levels; level++) {

@@ -3,17 +3,22 @@
  * multiprocessors, of teams that have several sums at a time. */
 #include "pass/tile.h"
 
+int64_t room_for_weights(const Machine *machine) {
+    enum { BLOCKS = 3, MOST = 64 * 1024 };
+    const int64_t share = machine->block_memory / BLOCKS;
+    return share < MOST ? share : MOST;
+}
+
 static bool adds_along_last_axis(const Node *sum) {
     return sum->attr.axes == 1u << (sum->in[0]->type.rank - 1);
 }
 
-/* Row i of a matrix, for the i-th sum: in bytes. 0: the factor is something else; or numbers of one byte, of which it is not known what several
- * sums gain. */
+/* Row i of a matrix, for the i-th sum: in bytes. 0: the factor is something else. */
 static int64_t bytes_of_row(const Kernel *kernel, const Node *factor) {
     while (factor->op->flags & (OP_REPEATS | OP_CONTIGUOUS | OP_WIDENS))
         factor = factor->in[0];
     const Type *type = &factor->type;
-    const bool matrix = type->rank == 2 && type->dim[0] == kernel->rows && !dtype_is_byte(type->dtype);
+    const bool matrix = type->rank == 2 && type->dim[0] == kernel->rows;
     return matrix ? type->dim[1] * dtype_info[type->dtype].bytes : 0;
 }
 
@@ -29,13 +34,22 @@ static int64_t bytes_of_terms(const Kernel *kernel, const Node *sum) {
     return first == second ? 0 : bytes_of_row(kernel, terms->in[first]);
 }
 
-/* So many that each multiprocessor has a block at most, or one more where they come out even so. */
+/* Blocks of teams that have so many sums each come out even, and what they read of the weights fits. */
+static bool are_rows_at_once(const Kernel *kernel, int64_t count, int64_t bytes, const Machine *machine) {
+    const int64_t rows = count * (kernel->team == TEAM_WARP ? WARPS : 1);
+    return kernel->rows % rows == 0 && rows * bytes <= room_for_weights(machine);
+}
+
+/* So many that each multiprocessor has a block at most, or one more where they come out even so. Of more rows than that, as many as may be:
+ * memory is busy all the time then, and what the blocks have in common is read seldom. */
 static int rows_at_once(const Kernel *kernel, int64_t bytes, const Machine *machine) {
-    enum { MOST = 8 };
-    const int64_t teams = kernel->team == TEAM_WARP ? WARPS : 1, blocks = (kernel->rows + teams - 1) / teams;
-    const int64_t least = (blocks + machine->multiprocessors - 1) / machine->multiprocessors;
+    enum { MOST = 16 };
+    const int64_t least = (kernel->tiles + machine->multiprocessors - 1) / machine->multiprocessors;
     for (int64_t count = least; count > 1 && count <= least + 1 && count <= MOST; count++)
-        if (kernel->rows % (count * teams) == 0 && count * teams * bytes <= MOST_BROUGHT)
+        if (are_rows_at_once(kernel, count, bytes, machine))
+            return (int)count;
+    for (int64_t count = least < MOST ? least : MOST; count > 1; count--)
+        if (are_rows_at_once(kernel, count, bytes, machine))
             return (int)count;
     return 1;
 }

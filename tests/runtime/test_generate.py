@@ -365,9 +365,10 @@ def test_numbers_of_several_tiles_are_computed_by_each_block_behind_one_gate(mtc
     assert re.search(r"gate\(\);\n +Gate passed;\n +for \(int part = 0; part < \w+::tiles; part\+\+\)\n +\w+::run\(own, batch, part, shared, passed\);", several), several
 
 
-@pytest.mark.parametrize("readers, computed", [(256, True), (1024, False)])
+@pytest.mark.parametrize("readers, computed", [(256, True), (1024, True), (8192, False)])
 def test_a_row_is_computed_by_each_block_where_that_takes_less_than_a_launch(readers, computed, mtc, tmp_path):
-    """A norm of 1920 numbers reads and writes 30 KB: for 2 blocks of each multiprocessor that is soon done, for 8 it is not."""
+    """A norm of 1920 numbers reads and writes 30 KB: for 2 blocks of each multiprocessor that is soon done, for 8 it is not. 1024 rows are a
+    block for 8."""
     layers = f"""
   x      = linear(embedding(seen, 19, 8), 1920)
   logits = linear(relu(linear(layer_norm(x), {readers})), 19)
@@ -415,8 +416,13 @@ def test_a_block_of_a_token_has_several_sums_at_a_time(middle, team, mtc, tmp_pa
     assert re.search(r"_sum = rows_sum<float, M_1_SIZE, \d>\(team, i, add\);", decoding)
 
 
-def test_integers_are_added_up_row_after_row(mtc, tmp_path):
-    assert "bring_rows<Warp>(own.m_1_weight," in wide_decoding(mtc, tmp_path, 2112, "int8")
+def test_a_block_of_a_token_has_several_sums_of_integers_too(mtc, tmp_path):
+    assert "bring_rows<Several<Warp, 2>>(own.m_1_weight," in wide_decoding(mtc, tmp_path, 2112, "int8")
+
+
+@pytest.mark.parametrize("middle, team", [(16896, "Several<Warp, 16>"), (33792, "Several<Warp, 16>"), (34848, "Several<Warp, 12>")])
+def test_blocks_of_more_rows_than_multiprocessors_could_have_at_a_time_have_many(middle, team, mtc, tmp_path):
+    assert f"divide_up(M_1_SIZE, {team}::rows);" in wide_decoding(mtc, tmp_path, middle, "bf16")
 
 
 def texts_of(mtc, folder, *flags):

@@ -84,9 +84,9 @@ static int64_t rows_of_tile(const Kernel *kernel) {
     return kernel->at_once * (kernel->team == TEAM_WARP ? WARPS : 1);
 }
 
-static bool are_whole_packs(const Kernel *kernel, const Type *matrix) {
+static bool are_whole_packs(const Kernel *kernel, const Type *matrix, const Machine *machine) {
     const int64_t bytes = matrix->dim[1] * dtype_info[matrix->dtype].bytes;
-    return bytes % PACK_BYTES == 0 && bytes * rows_of_tile(kernel) <= MOST_BROUGHT;
+    return bytes % PACK_BYTES == 0 && bytes * rows_of_tile(kernel) <= room_for_weights(machine);
 }
 
 /* Where one token is decoded, reading weights is what takes the time. NULL: there is none. */
@@ -95,9 +95,10 @@ static const Node *brought(const Emitter *e, const Kernel *kernel) {
         has_only_sums(kernel) && kernel->rows > 1 && (kernel->team == TEAM_WARP || kernel->team == TEAM_BLOCK);
     if (!teams || !is_of_token(e, kernel))
         return NULL;
+    const Program *program = program_of(e, kernel);
     for (int k = 0; k < kernel->nodes.count; k++) {
-        const Node *n = factor_of(program_of(e, kernel), kernel, kernel->nodes.at[k]);
-        if (n && are_whole_packs(kernel, &n->type))
+        const Node *n = factor_of(program, kernel, kernel->nodes.at[k]);
+        if (n && are_whole_packs(kernel, &n->type, program->machine))
             return n;
     }
     return NULL;
