@@ -170,7 +170,7 @@ struct Kernel {
     bool lasts; /* what it makes is made once for many runs, in the program's first phase */
     Kernel *
         leader; /* the product whose blocks compute its rows, each behind the tile that it reads: follow.c; NULL: none */
-    bool in_each; /* its row, which only kernels of its phase read, is computed by each of their blocks for itself */
+    bool in_each; /* its row is computed by each block of the kernels of its phase for itself */
 };
 
 typedef struct Phase {

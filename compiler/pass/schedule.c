@@ -175,13 +175,13 @@ static bool is_short_row(const Kernel *kernel, int64_t blocks, const Machine *ma
            (double)rounds * kernel->bytes <= machine->launch * machine->clock * BYTES_OF_A_CYCLE;
 }
 
-/* Of the level, all kernels read the value, and nobody else does; they are loops over rows, in one launch. Its tiles, or 0. */
+/* Of the level, all kernels read the value, and maybe some of later ones; those are loops over rows, in one launch. Its tiles, or 0. */
 static int64_t tiles_reading(const Program *program, const Node *value, int level) {
     int readers = 0, longs = 0;
     int64_t tiles = 0;
     for (int i = 0; i < program->kernels.count; i++) {
         const Kernel *kernel = program->kernels.at[i];
-        if (kernel_reads(kernel, value) != (kernel->phase == level))
+        if (kernel->phase == level && !kernel_reads(kernel, value))
             return 0;
         if (kernel->phase == level && (kernel->cls != KERNEL_LOOP || kernel->held))
             return 0;

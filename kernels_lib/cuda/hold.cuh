@@ -81,6 +81,12 @@ template <class Team, class T> __device__ T *bring_rows(T *matrix, int tile, int
     return (T *)shared - (long long)first * columns;
 }
 
+/* A row that the block has in shared memory. */
+template <class T> __device__ void keep_row(T *to, const T *row, int numbers) {
+    for (int j = threadIdx.x; j < numbers; j += THREADS)
+        to[j] = row[j];
+}
+
 /* All that the block has brought is there. */
 static inline __device__ void await_rows() {
     __pipeline_wait_prior(0);

@@ -380,6 +380,20 @@ def test_a_row_is_computed_by_each_block_where_that_takes_less_than_a_launch(rea
     assert ("with_row<float>(kernel_bytes, 1920), 0)" in decoding) == computed
 
 
+def test_a_row_that_each_block_computes_is_there_for_launches_behind_them(mtc, tmp_path):
+    """Both factors of a gated layer read the norm, and the second one's product reads the first."""
+    gated = WIDE.replace("linear(gelu(linear(layer_norm(h), 1024)), 256)", "gated(layer_norm(h))")
+    layer = "fn gated(x) {\n  gate = silu(linear(x, 1024))\n  return linear(gate * linear(x, 1024), 256)\n}\nmodel {"
+    (tmp_path / "m.mt").write_text(model_of(gated, 'tokens("tokens.bin")').replace("class[19]", "class[3000]").replace("model {", layer))
+    done = mtc(tmp_path / "m.mt", "--emit=cu", "--arch", "sm_90a", "--precision", "bf16", "-o", tmp_path / "m.cu")
+    assert done.returncode == 0, done.stderr
+    launches = (tmp_path / "m.cu").read_text().split("// ---- decoding")[1].split("\n// phase ")
+    keeping = [launch for launch in launches if "keep_row(kept, row, 256);" in launch]
+    assert len(keeping) == 1
+    row, first = re.search(r"(\w+) \*kept = own\.(\w+);\n +own\.\2 = row;", keeping[0]).group(2), keeping[0].index("const bool keeps = tile == 0;")
+    assert first < keeping[0].index("compute_row = ") and f"t.{row}" in "".join(launches)
+
+
 def test_what_the_end_of_a_tokens_row_reads_is_read_at_its_start(mtc, tmp_path):
     """What no launch writes ahead of the gate, the rest behind it; both before the sum."""
     decoding = decoding_of(mtc, tmp_path)

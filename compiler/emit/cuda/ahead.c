@@ -130,6 +130,16 @@ static const char *name_within(Emitter *e, const Launch *launch, const Group *gr
     ICE("%s has no %s", own->name, tensor_name(e, buffer));
 }
 
+/* Launches behind this one read the row too: they find it in memory. */
+static bool is_read_later(const Launch *launch) {
+    const Program *program = launch->program;
+    bool read = false;
+    for (int k = 0; k < program->kernels.count; k++)
+        read |= program->kernels.at[k]->phase > launch->phase &&
+                kernel_reads(program->kernels.at[k], launch->row->stores.at[0]);
+    return read;
+}
+
 /* "decode_h_0_ln_2::Own own(t, 1 + 2 * batch.again);", with the block's own row in it. */
 static void write_tensors_with_row(Emitter *e, const Launch *launch, int group, Writer *out) {
     const Group *g = group_at(launch, group);
@@ -137,6 +147,9 @@ static void write_tensors_with_row(Emitter *e, const Launch *launch, int group, 
         write_line(out, "%s::Own own(t, %s);", g->function->name, place_of(e, launch, group));
     else
         write_line(out, "Tensors own = t;");
+    if (group == launch->groups.count && is_read_later(launch))
+        write_line(out, "%s *kept = own.%s;", c_type(e, launch->row->stores.at[0]->type.dtype),
+                   name_within(e, launch, g, launch->row->stores.at[0]));
     if (launch->row)
         write_line(out, "own.%s = row;", name_within(e, launch, g, launch->row->stores.at[0]));
 }
@@ -198,10 +211,15 @@ static void write_row_lambda(Emitter *e, const Launch *launch, Writer *out) {
     const char *type = c_type(e, launch->row->stores.at[0]->type.dtype);
     write_line(out, "%s *row = (%s *)(shared + with_row<%s>(kernel_bytes, 0)); // %s", type, type, type,
                row_name(e, launch));
+    if (is_read_later(launch))
+        write_line(out, "const bool keeps = tile == 0; // for launches behind this one");
     write_open(out, "auto compute_row = [&] {");
     write_tensors_with_row(e, launch, row, out);
     write_row_call(e, group_at(launch, row)->function, launch->row->tiles, out);
     write_line(out, "__syncthreads();");
+    if (is_read_later(launch))
+        write_line(out, "if (keeps)\n    keep_row(kept, row, %lld);",
+                   (long long)type_elements(&launch->row->stores.at[0]->type));
     write_close(out, "};");
 }
 
