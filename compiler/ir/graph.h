@@ -269,6 +269,7 @@ DType precision_dtype(Precision precision);           /* what operands of produc
  * to multiples of `input_scale`. All three are rows of Module.weights. */
 typedef struct Quantized {
     int weight, scale, input_scale;
+    int taken_scale;         /* of the input: of several such weights that have the same one, the first one's */
     int first_input, inputs; /* rows of Module.printed: the values that it is multiplied with */
 } Quantized;
 

@@ -32,14 +32,14 @@ static const int *keep_rows(Graph *g, Table table, Weight *rows, int *count) {
     return row;
 }
 
-/* A product has all three or none. Nothing is left of the graph that showed what weights are multiplied with. */
+/* A product has all three or none, and the scale that it takes is the one of its input. Nothing is left of the graph that showed what weights are multiplied with. */
 static void keep_quantized(Module *module, const int *row) {
     int kept = 0;
     for (int i = 0; i < module->quantized.count; i++) {
         const Quantized *q = &module->quantized.at[i];
         if (row[q->weight] >= 0)
             module->quantized.at[kept++] =
-                (Quantized){.weight = row[q->weight], .scale = row[q->scale], .input_scale = row[q->input_scale]};
+                (Quantized){.weight = row[q->weight], .scale = row[q->scale], .input_scale = row[q->taken_scale]};
     }
     module->quantized.count = kept;
 }

@@ -25,7 +25,7 @@
 typedef struct Quantization {
     Module *module;
     int weights; /* that there were before */
-    const Quantized **at;
+    Quantized **at;
 } Quantization;
 
 /* ---- which weights ---- */
@@ -125,7 +125,7 @@ static const int *other_order(Arena *arena, const int *order) {
     return other;
 }
 
-static const Quantized *quantized_weight(Module *module, int row, bool columns) {
+static Quantized *quantized_weight(Module *module, int row, bool columns) {
     const Weight w = module->weights.at[row];
     const char *scale = name_beside(module, w.name, "scale"), *input = name_beside(module, w.name, "input_scale");
     Type type = w.type;
@@ -150,6 +150,35 @@ static const Quantized *quantized_of(const Quantization *q, const Node *n) {
     return row >= 0 && row < q->weights ? q->at[row] : NULL;
 }
 
+/* By the weights' rows: the only product of each; NULL: there are none, or several. */
+static const Node **only_products(const Quantization *q) {
+    const Graph *g = q->module->eval;
+    const Node **only = NEW_ARRAY(g->arena, const Node *, q->weights);
+    bool *met = NEW_ARRAY(g->arena, bool, q->weights);
+    for (int i = 0; i < g->nodes.count; i++) {
+        const Node *n = g->nodes.at[i];
+        if (!quantized_of(q, n))
+            continue;
+        const int row = weight_row(n->in[1]);
+        only[row] = met[row] ? NULL : n;
+        met[row] = true;
+    }
+    return only;
+}
+
+/* Scales of inputs are found in the values alone: weights that are multiplied with the same value, and no other, have equal ones, and
+ * products take the first one's, so that integers are made of the value once. */
+static void share_input_scales(Quantization *q) {
+    const Node **only = only_products(q);
+    for (int row = 0; row < q->weights; row++) {
+        int first = 0;
+        while (first < row && !(only[row] && only[first] && only[first]->in[0] == only[row]->in[0]))
+            first++;
+        if (q->at[row])
+            q->at[row]->taken_scale = q->at[first]->input_scale;
+    }
+}
+
 /* The views of the weight as those of its integers. */
 static Node *integers(Graph *g, const Node *w, int row) {
     if (w->op->table == TABLE_WEIGHT)
@@ -162,7 +191,7 @@ static Node *whole_product(Graph *g, Node *n, const void *context) {
     const Quantized *quantized = quantized_of((const Quantization *)context, n);
     if (!quantized)
         return NULL;
-    Node *input_scale = graph_weight(g, quantized->input_scale), *scale = graph_weight(g, quantized->scale);
+    Node *input_scale = graph_weight(g, quantized->taken_scale), *scale = graph_weight(g, quantized->scale);
     Node *steps = op2(g, "div", graph_constant(g, 1), input_scale);
     Node *in[] = {op1(g, "to_i8", op2(g, "mul", n->in[0], steps)), integers(g, n->in[1], quantized->weight)};
     Attr attr = n->attr;
@@ -267,7 +296,7 @@ bool quantize_products(Module *module) {
     graph_compact(module->eval); /* what nothing needs multiplies nothing */
     const bool *chosen = find_weights(module);
     Quantization q = {.module = module, .weights = module->weights.count};
-    q.at = NEW_ARRAY(module->arena, const Quantized *, q.weights);
+    q.at = NEW_ARRAY(module->arena, Quantized *, q.weights);
     const Graph *eval = module->eval;
     for (int i = 0; i < eval->nodes.count; i++) {
         const Node *n = eval->nodes.at[i];
@@ -276,6 +305,7 @@ bool quantize_products(Module *module) {
             q.at[row] = quantized_weight(module, row, has_columns(n));
     }
     module->printed.count = 0;
+    share_input_scales(&q);
     watch_inputs(&q);
     if (!module->quantized.count) {
         refuse_to_quantize(module);

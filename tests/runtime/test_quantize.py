@@ -219,3 +219,19 @@ def test_gpu_answers_as_the_cpu(made, compile_model, tmp_path):
     for _ in range(2):
         there_loss, there_accuracy = evaluated(there, folder, folder / "w8.safetensors")
         assert abs(there_accuracy - accuracy) <= 0.02 and abs(there_loss - loss) < 0.01 * loss
+
+
+BRANCHES = MODEL.replace("  joined = relu(matmul(wide, weight([48, 352])))\n", "").replace(
+    "  wide   = relu(linear(flatten(seen), 48))", "  flat   = flatten(seen)\n  joined = relu(linear(flat, 48)) * linear(flat, 48, name = \"gate\")")
+
+
+def test_integers_are_made_once_of_what_several_weights_are_multiplied_with(mtc, tmp_path):
+    """With the scale of the first: they are found in the values alone. A library of the prediction asks a file for no other."""
+    (tmp_path / "m.mt").write_text(BRANCHES)
+    graphs = mtc(tmp_path / "m.mt", "--precision", "int8", "--emit=simple").stdout
+    assert graphs.split("graph eval")[1].split("graph watch")[0].count("to_i8(") == 2  # of the image, and of what is flat
+    done = mtc(tmp_path / "m.mt", "--precision", "int8", "--target", "cpu", "--shared", "--predict-only", "--keep", tmp_path, "-o", tmp_path / "m.so")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "m.c").read_text()
+    assert '"joined.weight.input_scale"' in text or '"wide.weight.input_scale"' in text
+    assert '"gate.weight.input_scale"' not in text and '"gate.weight.scale"' in text and ".input_scale = -1" not in text
