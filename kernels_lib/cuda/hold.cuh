@@ -72,11 +72,13 @@ template <class Team, class T> __device__ T *bring_rows(T *matrix, int tile, int
     constexpr int each = PACK_BYTES / sizeof(T);
     const int first = tile * Team::rows, count = rows - first < Team::rows ? rows - first : Team::rows;
     const T *from = matrix + (long long)first * columns;
-    // by way of a lane: of a place that all threads of a block have in common, ptxas 13.0 made copies with a policy that are no instructions,
-    // and what all lanes have anyway, it did not ask the lane for
-    const unsigned place = __shfl_sync(~0u, (unsigned)__cvta_generic_to_shared(shared) + threadIdx.x % LANES, 0);
-    for (int j = each * threadIdx.x; j < count * columns; j += each * THREADS)
-        copy_read_once(place + j * (int)sizeof(T), from + j);
+    // by way of the next lane: of a place with a part that all lanes have in common, even one that a lane was asked for, ptxas 13.0 made copies
+    // with a policy that are no instructions
+    const int begin = each * (threadIdx.x ^ 1);
+    const unsigned place =
+        __shfl_xor_sync(~0u, (unsigned)__cvta_generic_to_shared(shared) + PACK_BYTES * threadIdx.x, 1);
+    for (int j = begin; j < count * columns; j += each * THREADS)
+        copy_read_once(place + (j - begin) * (int)sizeof(T), from + j);
     __pipeline_commit();
     return (T *)shared - (long long)first * columns;
 }
