@@ -178,27 +178,55 @@ template <class Team, class T> __device__ T team_min(const Team &team, T value) 
     return team.reduce(value, [](float a, float b) { return fminf(a, b); });
 }
 
+/* Largest power of two that is at most n, at least 1. */
+__host__ __device__ constexpr int floor_power(int n) {
+    return n < 2 ? 1 : 2 * floor_power(n / 2);
+}
+
 /* COUNT rows at a time, neighbours, all of which exist: what they have in common is read once, and their sums wait for each other's
- * instructions instead of their own. The thread whose number is r, in its team, ends up with the sum of the team's r-th row, and does what
- * happens once in that row; `row` is that one. */
+ * instructions instead of their own. The lanes of a warp are dealt to the rows in order, SHARE to each: they end up with the sum of the
+ * team's row `own`, and the first of them does what happens once in that row; `row` is that one. Lanes that are left over go with the last row,
+ * and lead none. */
 template <class Team, int COUNT> struct Several : Team {
     static_assert(COUNT <= LANES, "a lane for each");
     static constexpr int rows = COUNT * Team::rows, scratch = COUNT * Team::scratch;
-    int own = threadIdx.x % LANES < COUNT ? threadIdx.x % LANES : COUNT - 1, row = COUNT * Team::row + own;
+    static constexpr int held = COUNT > 1 ? 2 * floor_power(COUNT - 1) : 1,
+                         share = LANES / held; // a power of two, and not below COUNT
+    int lane = threadIdx.x % LANES, own = lane / share < COUNT ? lane / share : COUNT - 1;
+    int row = COUNT * Team::row + own;
 
     __device__ explicit Several(char *shared) : Team(shared) {
     }
-    /* Of what the threads have of each row: all of the thread's own. */
-    template <class T> __device__ T sum(const T (&parts)[COUNT]) const {
-        T sum{};
+    __device__ bool leads_own() const {
+        return lane % share == 0 && lane / share < COUNT;
+    }
+    /* Of what the lanes have of HELD rows, the lane's own. Two lanes keep half of the rows each, of which they give each other what they have;
+     * then a quarter: with as many additions in each row, in the same order, as if all lanes had all rows. */
+    template <class T, int HELD> __device__ T lanes_sum(const T (&sums)[HELD]) const {
+        if constexpr (HELD == 1) {
+            return lanes_reduce<share>(sums[0], [](T a, T b) { return a + b; });
+        } else {
+            constexpr int left = HELD / 2, distance = share * left;
+            const bool upper = lane & distance;
+            T kept[left];
 #pragma unroll
-        for (int r = 0; r < COUNT; r++) {
-            T all = lanes_reduce(parts[r], [](T a, T b) { return a + b; });
-            sum = own == r ? all : sum;
+            for (int r = 0; r < left; r++) {
+                const T given = upper ? sums[r] : sums[r + left];
+                kept[r] = (upper ? sums[r + left] : sums[r]) + __shfl_xor_sync(~0u, given, distance);
+            }
+            return lanes_sum(kept);
         }
+    }
+    /* The sum of the row `own`, of what the threads have of each row. */
+    template <class T> __device__ T sum(const T (&parts)[COUNT]) const {
+        T all[held] = {};
+#pragma unroll
+        for (int r = 0; r < COUNT; r++)
+            all[r] = parts[r];
+        T sum = lanes_sum(all);
         if constexpr (Team::size > LANES) {
             T *partial = (T *)Team::shared + own * WARPS;
-            if (threadIdx.x % LANES < COUNT)
+            if (leads_own())
                 partial[threadIdx.x / LANES] = sum;
             __syncthreads();
             sum = partial[0];
@@ -211,7 +239,7 @@ template <class Team, int COUNT> struct Several : Team {
 };
 
 template <class Team, int COUNT> __device__ bool leads(const Several<Team, COUNT> &team) {
-    return team.first < COUNT;
+    return team.first < LANES && team.leads_own();
 }
 
 /* The sum of row i, the thread's own, where add(i, j, sum) adds the STEP terms from j on of any of the team's rows, of N. */
@@ -231,11 +259,6 @@ __device__ T rows_sum(const Several<Team, COUNT> &team, int i, const Add &add) {
     if (N % turn && first < N % turn)
         add_to_each(first + turns * turn);
     return team.sum(sums);
-}
-
-/* Largest power of two that is at most n, at least 1. */
-__host__ __device__ constexpr int floor_power(int n) {
-    return n < 2 ? 1 : 2 * floor_power(n / 2);
 }
 
 /* Threads that share an output of a thin product: as many as keep the team busy; at least 8 where k is long, so that

@@ -174,8 +174,11 @@ train {
 # products whose sums are two at a time, of warps and of blocks
 BROAD = WRITING.replace("32, 16)", "32, 272)").replace('), 16, name = "o")', '), 272, name = "o") + linear(gelu(linear(layer_norm(h), 2112)), 272)')
 
+# three sums of a warp, and a norm that each block computes, which a later launch reads too
+LATER = BROAD.replace("linear(layer_norm(h), 2112)), 272)", "linear(n, 3168)), 272) + n").replace("  h      = h + linear(", "  n      = layer_norm(h)\n  h      = h + linear(")
 
-@pytest.mark.parametrize("model", [WRITING, BROAD], ids=["small", "broad"])
+
+@pytest.mark.parametrize("model", [WRITING, BROAD, LATER], ids=["small", "broad", "later"])
 def test_a_text_is_written(model, mtc, tmp_path, monkeypatch):
     """One token after the other, drawn where they are decoded: what the processor's program writes of the same weights."""
     (tmp_path / "m.mt").write_text(model)
