@@ -113,9 +113,16 @@ static const char *step_equation(Arena *arena, const Node *n) {
                         from, (long long)h->queries, (long long)h->size);
 }
 
+/* The cache, of positions before this one, and which one that is. */
+static unsigned step_ahead(const Node *n) {
+    (void)n;
+    return 1u << 1 | 1u << 2;
+}
+
 static const CallDef step_call = {
     .header = "attention_step",
     .about = "attention of one position, over a cache of those before it",
+    .ahead = step_ahead,
     .shape = "AttentionStep",
     .meaning = "positions, heads of queries, of keys, size of a head, window, texts",
     .number = 1,

@@ -160,6 +160,13 @@ template <class Shape> struct StepPlace {
         slot = part * Shape::slots + threadIdx.x / Shape::lanes;
         step = parts * Shape::slots;
     }
+    /* The thread's first position, and that of its warp. */
+    __device__ int begin() const {
+        return first + slot;
+    }
+    __device__ int of_warp() const {
+        return begin() - threadIdx.x % LANES / Shape::lanes;
+    }
 };
 
 template <class Shape>
@@ -171,32 +178,40 @@ __device__ float step_score(const StepHead<Shape> &query, const StepHead<Shape> 
     return scale * lanes_reduce<Shape::lanes>(sum, [](float a, float b) { return a + b; });
 }
 
-/* Positions at, at + step, ... of which those from the end on are not there; a warp's lanes stay together. All are weighed under the largest
- * score of them and of those before. */
-template <class Shape>
-__device__ void see_positions(const StepPlace<Shape> &place, int at, const StepHead<Shape> *queries, float scale,
-                              StepSums<Shape> *seen) {
-    constexpr int AHEAD = 4;
-    StepHead<Shape> key[AHEAD], value[AHEAD];
+/* Keys and values of positions at, at + step, ...: from the end on, of the last one again. */
+template <class Shape> struct StepRows {
+    static constexpr int count = 4;
+    StepHead<Shape> key[count], value[count];
+
+    __device__ void read(const StepPlace<Shape> &place, int at) {
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) {
-        int64_t j = min(at + u * place.step, place.end - 1);
-        key[u] = load_step_head<Shape>(place.keys + j * Shape::row, place.lane);
-        value[u] = load_step_head<Shape>(place.values + j * Shape::row, place.lane);
+        for (int u = 0; u < count; u++) {
+            int64_t j = min(at + u * place.step, place.end - 1);
+            key[u] = load_step_head<Shape>(place.keys + j * Shape::row, place.lane);
+            value[u] = load_step_head<Shape>(place.values + j * Shape::row, place.lane);
+        }
     }
+};
+
+/* Those of which some from the end on are not there; a warp's lanes stay together. All are weighed under the largest score of them and of
+ * those before. */
+template <class Shape>
+__device__ void see_positions(const StepPlace<Shape> &place, int at, const StepRows<Shape> &rows,
+                              const StepHead<Shape> *queries, float scale, StepSums<Shape> *seen) {
+    constexpr int count = StepRows<Shape>::count;
 #pragma unroll
     for (int g = 0; g < Shape::pass; g++) {
-        float score[AHEAD], top = seen[g].top;
+        float score[count], top = seen[g].top;
 #pragma unroll
-        for (int u = 0; u < AHEAD; u++) {
-            score[u] = step_score(queries[g], key[u], scale);
+        for (int u = 0; u < count; u++) {
+            score[u] = step_score(queries[g], rows.key[u], scale);
             score[u] = at + u * place.step < place.end ? score[u] : -INFINITY;
             top = fmaxf(top, score[u]);
         }
         seen[g].raise(top);
 #pragma unroll
-        for (int u = 0; u < AHEAD; u++)
-            seen[g].add_below(score[u], value[u]);
+        for (int u = 0; u < count; u++)
+            seen[g].add_below(score[u], rows.value[u]);
     }
 }
 
@@ -269,10 +284,10 @@ __device__ void see_own(const float *qkv, int head, const StepPlace<Shape> &plac
     }
 }
 
-/* A pass of queries over the part's positions: partials of the warps. */
+/* A pass of queries over the part's positions, of which `rows` has the first ones: partials of the warps. */
 template <class Shape>
-__device__ void attend_part(const float *qkv, const StepPlace<Shape> &place, int query, int last, int head, float scale,
-                            typename Shape::Number *own, float *warps) {
+__device__ void attend_part(const float *qkv, const StepPlace<Shape> &place, StepRows<Shape> &rows, int query, int last,
+                            int head, float scale, typename Shape::Number *own, float *warps) {
     StepHead<Shape> queries[Shape::pass];
     StepSums<Shape> seen[Shape::pass];
 #pragma unroll
@@ -280,9 +295,14 @@ __device__ void attend_part(const float *qkv, const StepPlace<Shape> &place, int
         queries[g] = rounded(load_step_head<Shape>(qkv + min(query + g, last - 1) * Shape::size, place.lane));
     if (place.slot < LANES / Shape::lanes) // the first warp of the first part
         see_own<Shape>(qkv, head, place, queries, scale, own, seen);
-    int at = place.first + place.slot, of_warp = at - threadIdx.x % LANES / Shape::lanes;
-    for (; of_warp < place.end; at += 4 * place.step, of_warp += 4 * place.step)
-        see_positions<Shape>(place, at, queries, scale, seen);
+    const int turn = StepRows<Shape>::count * place.step;
+    for (int at = place.begin(), of_warp = place.of_warp(); of_warp < place.end;) {
+        see_positions<Shape>(place, at, rows, queries, scale, seen);
+        at += turn;
+        of_warp += turn;
+        if (of_warp < place.end)
+            rows.read(place, at);
+    }
     float *partials = warps + threadIdx.x / LANES * Shape::partials;
 #pragma unroll
     for (int g = 0; g < Shape::pass; g++) {
@@ -334,19 +354,26 @@ static inline __device__ bool comes_last(unsigned *arrivals, int parts) {
     return last;
 }
 
-/* One part of a head of a text; what it leaves for the others is at `place_of_head`. */
-template <class Shape, class Out>
+/* One part of a head of a text; what it leaves for the others is at `place_of_head`. Its first positions are on their way ahead of the
+ * gate: no launch of this token writes there. */
+template <class Shape, class Out, class Gate>
 __device__ void attend_head(const float *qkv, typename Shape::Number *cache, int position, Out *out, float scale,
-                            int head, int part, int place_of_head, char *shared) {
+                            int head, int part, int place_of_head, char *shared, Gate &gate) {
     const int first = head * Shape::group, end = first + Shape::group;
     typename Shape::Number *keys = cache + head * Shape::size, *own = keys + (int64_t)position * Shape::row;
     const StepPlace<Shape> place(keys, part, position);
+    StepRows<Shape> rows;
+    if (place.of_warp() < place.end)
+        rows.read(place, place.begin());
+    gate();
     if (Shape::parts > 1)
         __syncthreads(); // a tile before has left the shared memory
     auto &partials = step_partials<Shape>[place_of_head];
     for (int pass = 0; pass < Shape::passes && part < place.parts; pass++) {
         const int query = first + pass * Shape::pass, queries = min(Shape::pass, end - query);
-        attend_part<Shape>(qkv, place, query, end, head, scale, own, (float *)shared);
+        if (pass > 0 && place.of_warp() < place.end)
+            rows.read(place, place.begin());
+        attend_part<Shape>(qkv, place, rows, query, end, head, scale, own, (float *)shared);
         join_warps<Shape>((float *)shared, place.parts == 1, queries, partials[pass][part], out + query * Shape::size);
     }
     if (place.parts == 1 || !comes_last(&step_arrivals<Shape>[place_of_head], Shape::parts))
@@ -357,12 +384,13 @@ __device__ void attend_head(const float *qkv, typename Shape::Number *cache, int
     }
 }
 
-template <class Shape, class Out>
+template <class Shape, class Out, class Gate>
 __device__ void attend_step(const float *qkv, typename Shape::Number *cache, int position, Out *out, float scale,
-                            int tile, char *shared) {
+                            int tile, char *shared, Gate &gate) {
     const int place = tile / Shape::parts, text = place / Shape::keys;
     attend_head<Shape>(qkv + text * Shape::packed_row, cache + text * Shape::cache, position,
-                       out + text * Shape::out_row, scale, place % Shape::keys, tile % Shape::parts, place, shared);
+                       out + text * Shape::out_row, scale, place % Shape::keys, tile % Shape::parts, place, shared,
+                       gate);
 }
 
 #endif

@@ -82,9 +82,10 @@ template <class Shape, int LENGTH> struct Decoder {
         fill_cache(position);
         for (int text = 0; text < Shape::texts; text++)
             memcpy(rows + text * width, qkv + position * width, width * sizeof *rows);
+        const auto gate = [] {};
         run_block([&] {
             for (int tile = 0; tile < attend_step_tiles<Shape>(); tile++)
-                attend_step<Shape>(rows, caches, position, outs, scale(), tile, shared);
+                attend_step<Shape>(rows, caches, position, outs, scale(), tile, shared, gate);
         });
         memcpy(out_of(position), outs + (Shape::texts - 1) * out_width, out_width * sizeof *out);
     }
