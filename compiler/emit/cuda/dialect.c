@@ -486,10 +486,13 @@ static const char *loop(const Body *row, const Stage *stage, const Tree *variabl
 
 /* "float sum = rows_sum<float, WIDTH, 4>(team, i, add);", of lines for a row i and j, what it loops over. */
 static void sum_rows(Body *row, const Stage *stage, const char *name, const Writer *lines) {
-    const char *type = c_type(row->e, stage->reduces.at[0]->type.dtype), *add = names_claim(&row->names, "add");
+    const Node *sum = stage->reduces.at[0];
+    const bool whole = stage->lanes > 1 && adds_integers(sum);
+    const char *result = c_type(row->e, sum->type.dtype), *type = whole ? "int" : result,
+               *add = names_claim(&row->names, "add");
     write_lambda(row->out, arena_printf(row->e->arena, "auto %s = [&](int i, int j, %s &%s)", add, type, name), lines);
-    write_line(row->out, "%s %s = rows_sum<%s, %s, %d>(team, i, %s);", type, name, type, stage_extent(row->e, stage),
-               stage->lanes, add);
+    write_line(row->out, "%s %s = %srows_sum<%s, %s, %d>(team, i, %s);", result, name, whole ? "(float)" : "", type,
+               stage_extent(row->e, stage), stage->lanes, add);
 }
 
 static void fold(Body *row, const Node *reduction, const char *name) {

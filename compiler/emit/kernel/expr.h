@@ -154,6 +154,8 @@ int written_in(const Program *program, const Node *n);
 void body_find(Body *body, const Outputs *outputs);
 /* Writes the locals that the outputs need, then the outputs' statements. */
 void body_write(Body *body, const Outputs *outputs);
+/* Products of two integers of 8 bits; of several rows at a time, packs of them are added up as such. */
+bool adds_integers(const Node *reduction);
 
 /* Where an element of a weight, a state or a stored value lies: t.h[i * H + j]. */
 const Tree *stored_element(Emitter *e, const Node *n, const Index *at);

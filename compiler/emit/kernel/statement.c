@@ -190,6 +190,42 @@ static void write_pack_store(Body *body, const PackStore *pack) {
     write_line(body->out, "store_pack(%s, %s);", body_text(body, pack->to), body_text(body, value));
 }
 
+static bool are_integers(const Node *factor) {
+    while (factor->op->flags & (OP_REPEATS | OP_CONTIGUOUS))
+        factor = factor->in[0];
+    return factor->op->flags & OP_WIDENS && factor->in[0]->type.dtype == DT_I8;
+}
+
+bool adds_integers(const Node *reduction) {
+    const Node *terms = reduction->in[0];
+    while (terms->op->flags & OP_CONTIGUOUS)
+        terms = terms->in[0];
+    return op_adds(reduction->op) && terms->op->flags & OP_MULTIPLIES && are_integers(terms->in[0]) &&
+           are_integers(terms->in[1]);
+}
+
+/* "to_float(x[v])": x. */
+static const char *widened_pack(const Tree *factor) {
+    return factor->kind == TREE_CALL && factor->count == 1 ? whole_pack(factor->part[0]) : NULL;
+}
+
+/* "sum = add_products(a, b, sum);" behind what loads the packs, in place of a loop over the lanes. */
+static bool write_products(Body *lane, const Outputs *outputs) {
+    const Output *output = &outputs->at[0];
+    if (lane->kernel->at_once < 2 || outputs->count > 1 || !output->fold || !adds_integers(output->fold))
+        return false;
+    Effects effects = {0};
+    find_terms(lane, outputs, &effects);
+    find_values(lane, &effects);
+    const Tree *product = effects.at[0].value;
+    const bool infix = product->kind == TREE_INFIX;
+    const char *a = infix ? widened_pack(product->part[0]) : NULL, *b = infix ? widened_pack(product->part[1]) : NULL,
+               *sum = body_text(lane, output->to);
+    if (a && b)
+        write_line(lane->outer->out, "%s = add_products(%s, %s, %s);", sum, a, b, sum);
+    return a && b;
+}
+
 static void write_vector(Body *body, const Outputs *outputs) {
     Arena *arena = body->e->arena;
     Writer lines = writer_like(body->out);
@@ -209,6 +245,8 @@ static void write_vector(Body *body, const Outputs *outputs) {
         if (output.pack)
             VEC_PUSH(arena, &packs, output.pack);
     }
+    if (write_products(&lane, &of_lane))
+        return;
     write_statements(&lane, &of_lane);
     for (int k = 0; k < packs.count; k++)
         if (packs.at[k]->filled)

@@ -440,6 +440,11 @@ static inline float __fsqrt_rn(float x) {
 static inline float rsqrtf(float x) {
     return 1 / sqrtf(x);
 }
+static inline int __dp4a(int a, int b, int sum) {
+    for (int k = 0; k < 32; k += 8)
+        sum += (signed char)(a >> k) * (signed char)(b >> k);
+    return sum;
+}
 template <class T> static T __ldcg(const T *from) {
     return *from;
 }
