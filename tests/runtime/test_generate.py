@@ -431,7 +431,9 @@ def test_a_block_of_a_token_has_several_sums_at_a_time(middle, team, mtc, tmp_pa
 
 
 def test_a_block_of_a_token_has_several_sums_of_integers_too(mtc, tmp_path):
-    assert "bring_rows<Several<Warp, 2>>(own.m_1_weight," in wide_decoding(mtc, tmp_path, 2112, "int8")
+    decoding = wide_decoding(mtc, tmp_path, 2112, "int8")
+    assert "bring_rows<Several<Warp, 2>>(own.m_1_weight," in decoding
+    assert re.search(r"int &(\w+)\) \{(?:\n +Pack<signed char, 4> [^;]*;){2}\n +\1 = add_products\(\w+, m_1_weight, \1\);\n +\};\n +float \1 = \(float\)rows_sum<int, ", decoding)
 
 
 @pytest.mark.parametrize("middle, team", [(16896, "Several<Warp, 16>"), (33792, "Several<Warp, 16>"), (34848, "Several<Warp, 12>")])
