@@ -4,7 +4,7 @@
 #include "pass/tile.h"
 
 int64_t room_for_weights(const Machine *machine) {
-    enum { BLOCKS = 3, MOST = 64 * 1024 };
+    enum { BLOCKS = 3, MOST = 48 * 1024 };
     const int64_t share = machine->block_memory / BLOCKS;
     return share < MOST ? share : MOST;
 }

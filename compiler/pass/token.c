@@ -3,7 +3,7 @@
  *
  *     sum over k of q[0, k] * weight[n, k]     ->     sum over k of to_float(q)[0, k] * to_float(weight)[n, k]
  *
- * What is added up is whole, and floats hold it exactly up to 2^24.
+ * What is added up is whole, and floats hold it exactly up to 2^24; of several rows at a time it is added up as integers.
  *
  * All rows of a token have the same axes then, so that kernels join: quantization has put maps between a product and the reshapes
  * around it, and these change places.

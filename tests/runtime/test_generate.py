@@ -436,7 +436,7 @@ def test_a_block_of_a_token_has_several_sums_of_integers_too(mtc, tmp_path):
     assert re.search(r"int &(\w+)\) \{(?:\n +Pack<signed char, 4> [^;]*;){2}\n +\1 = add_products\(\w+, m_1_weight, \1\);\n +\};\n +float \1 = \(float\)rows_sum<int, ", decoding)
 
 
-@pytest.mark.parametrize("middle, team", [(16896, "Several<Warp, 16>"), (33792, "Several<Warp, 16>"), (34848, "Several<Warp, 12>")])
+@pytest.mark.parametrize("middle, team", [(16896, "Several<Warp, 12>"), (17600, "Several<Warp, 11>")])
 def test_blocks_of_more_rows_than_multiprocessors_could_have_at_a_time_have_many(middle, team, mtc, tmp_path):
     assert f"divide_up(M_1_SIZE, {team}::rows);" in wide_decoding(mtc, tmp_path, middle, "bf16")
 
