@@ -87,4 +87,17 @@ template <int N, class T> __device__ void store_pack(T *to, const Pack<T, N> &pa
         ((typename Pack<T, N>::Word *)to)[word] = ((const typename Pack<T, N>::Word *)pack.value)[word];
 }
 
+/* The sum with that of the products of so many integers: exact, four in an instruction. */
+template <int N> __device__ int add_products(const Pack<Integer, N> &a, const Pack<Integer, N> &b, int sum) {
+    static_assert(N % 4 == 0, "whole words");
+#pragma unroll
+    for (int v = 0; v < N; v += 4) {
+        int four_of_a, four_of_b;
+        memcpy(&four_of_a, a.value + v, 4);
+        memcpy(&four_of_b, b.value + v, 4);
+        sum = __dp4a(four_of_a, four_of_b, sum);
+    }
+    return sum;
+}
+
 #endif

@@ -242,19 +242,6 @@ template <class Team, int COUNT> __device__ bool leads(const Several<Team, COUNT
     return team.first < LANES && team.leads_own();
 }
 
-/* The sum with that of the products of so many integers: exact, four in an instruction. */
-template <int N> __device__ int add_products(const Pack<Integer, N> &a, const Pack<Integer, N> &b, int sum) {
-    static_assert(N % 4 == 0, "whole words");
-#pragma unroll
-    for (int v = 0; v < N; v += 4) {
-        int four_of_a, four_of_b;
-        memcpy(&four_of_a, a.value + v, 4);
-        memcpy(&four_of_b, b.value + v, 4);
-        sum = __dp4a(four_of_a, four_of_b, sum);
-    }
-    return sum;
-}
-
 /* The sum of row i, the thread's own, where add(i, j, sum) adds the STEP terms from j on of any of the team's rows, of N. */
 template <class T, int N, int STEP, class Team, int COUNT, class Add>
 __device__ T rows_sum(const Several<Team, COUNT> &team, int i, const Add &add) {
