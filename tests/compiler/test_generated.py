@@ -455,3 +455,29 @@ def test_what_is_read_under_a_condition_is_not_read_before_it(mtc, tmp_path):
     window = source[source.index("for (int k1 = 0; k1 < 3; k1++)") :].split("    }\n")[0]
     before, branch = window.split("if (", 1)
     assert "t->x[" in branch and "t->x[" not in before, window
+
+
+BESIDE_A_SLICE = """data {{
+  train = npy("x")
+  x : f32[5, 4]
+}}
+model {{
+  v = x * weight([5, 4])
+  {lines}
+}}
+train {{
+  loss      = mean(sin(t))
+  predict   = t
+  optimizer = sgd(0.1)
+  batch     = 6
+}}
+"""
+SLICES = ["t = sort(v)[0]", "t = sort(v)[:2, 3:]", "t = sort(v)[:, -1]", "s, _ = topk(v, 2)\n  t = s[:2, 1:]",
+          "b = weight([5, 4])\n  t = relu(x * b + gather(b, [1, 0, 2, 4, 3]) * x + v + b)[0]"]
+
+
+@pytest.mark.parametrize("lines", SLICES)
+def test_a_dead_branch_leaves_nothing_behind(lines, mtc, tmp_path):
+    """Beside the slice the gradient adds 0: neither a loop nor what was to be chosen by stands there."""
+    source = compiles(mtc, tmp_path / "m.mt", BESIDE_A_SLICE.format(lines=lines))
+    assert "} else {" not in source, source

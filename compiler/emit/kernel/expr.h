@@ -152,8 +152,9 @@ bool is_loaded(const Kernel *kernel, const Node *n);
 int written_in(const Program *program, const Node *n);
 /* Finds what the outputs are made of, and with that what the body's assumption is wanted of; of statements, names of places alone. */
 void body_find(Body *body, const Outputs *outputs);
-/* Writes the locals that the outputs need, then the outputs' statements. */
-void body_write(Body *body, const Outputs *outputs);
+/* Writes the locals that the outputs need, then the outputs' statements. Returns false where there are none, since all that would be
+ * added is 0: then the loop around them is needless too. */
+bool body_write(Body *body, const Outputs *outputs);
 /* Products of two integers of 8 bits; of several rows at a time, packs of them are added up as such. */
 bool adds_integers(const Node *reduction);
 

@@ -168,8 +168,7 @@ static void write_column(const Nest *nest, Body *around, const Stage *stage, con
     Writer lines = writer_like(around->out);
     Body column = body_inside(around, &lines, "j", NULL);
     Outputs outputs = column_outputs(nest, &column, stage, numbers);
-    body_write(&column, &outputs);
-    if (lines.lines.count)
+    if (body_write(&column, &outputs))
         write_loop(nest, stage, &lines, around->out);
 }
 

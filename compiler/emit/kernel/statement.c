@@ -133,8 +133,8 @@ static void take_out_needless(Effects *effects) {
     effects->count = left;
 }
 
-/* Outputs in a row of one value are one statement: a = b = value. */
-static void write_statements(Body *body, const Outputs *outputs) {
+/* Outputs in a row of one value are one statement: a = b = value. Returns false where all are needless: then nobody reads the locals. */
+static bool write_statements(Body *body, const Outputs *outputs) {
     Arena *arena = body->e->arena;
     Effects effects = {0};
     find_terms(body, outputs, &effects);
@@ -151,6 +151,7 @@ static void write_statements(Body *body, const Outputs *outputs) {
         body->out->at = effects.at[k].output->node->src;
         write_line(body->out, "%s", statement(body, &effects.at[k]));
     }
+    return effects.count > 0;
 }
 
 /* Rounded as a pack, in half the instructions: lanes compute what is rounded. */
@@ -247,11 +248,11 @@ static void write_vector(Body *body, const Outputs *outputs) {
     }
     if (write_products(&lane, &of_lane))
         return;
-    write_statements(&lane, &of_lane);
+    const bool computes = write_statements(&lane, &of_lane);
     for (int k = 0; k < packs.count; k++)
         if (packs.at[k]->filled)
             write_line(body->out, "%s %s;", body_pack_type(body, packs.at[k]->dtype, body->lanes), packs.at[k]->name);
-    if (lines.lines.count)
+    if (computes)
         write_block(body->out, arena_printf(arena, "for (int v = 0; v < %d; v++)", body->lanes), &lines);
     for (int k = 0; k < packs.count; k++)
         write_pack_store(body, packs.at[k]);
@@ -262,9 +263,9 @@ void body_find(Body *body, const Outputs *outputs) {
     find_terms(body, outputs, &effects);
 }
 
-void body_write(Body *body, const Outputs *outputs) {
-    if (body->lanes > 1)
-        write_vector(body, outputs);
-    else
-        write_statements(body, outputs);
+bool body_write(Body *body, const Outputs *outputs) {
+    if (body->lanes <= 1)
+        return write_statements(body, outputs);
+    write_vector(body, outputs);
+    return true;
 }

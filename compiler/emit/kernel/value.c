@@ -140,7 +140,25 @@ static const Tree *summed_in_loop(Body *body, Term *term) {
     return term->local;
 }
 
+/* ---- numbers ---- */
+
+/* The number that the form of the term is, whatever it reads: a choice between equal ones is that, and nobody asks which. NULL: it is none. */
+static const Tree *settled(const Term *term, const Tree *form) {
+    if (form->kind == TREE_NUMBER)
+        return form;
+    if (form->kind == TREE_OPERAND) {
+        const Term *operand = term->operand[*form->text - '0'];
+        return settled(operand, operand->form);
+    }
+    const Tree *yes = form->kind == TREE_CHOICE ? settled(term, form->part[1]) : NULL;
+    const Tree *no = yes ? settled(term, form->part[2]) : NULL;
+    return no && tree_same(yes, no) ? yes : NULL;
+}
+
 const Tree *value_of(Body *body, Term *term) {
+    const Tree *number = settled(term, term->form);
+    if (number)
+        return number;
     const Tree *local = term->local ? term->local : summed_in_loop(body, term);
     if (local)
         return local;
