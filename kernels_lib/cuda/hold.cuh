@@ -83,7 +83,7 @@ template <class Team, class T> __device__ T *bring_rows(T *matrix, int tile, int
     return (T *)shared - (long long)first * columns;
 }
 
-/* A row that the block has in shared memory. */
+/* A row that the block has in shared memory, for launches behind this one. */
 template <class T> __device__ void keep_row(T *to, const T *row, int numbers) {
     for (int j = threadIdx.x; j < numbers; j += THREADS)
         to[j] = row[j];

@@ -212,7 +212,7 @@ static void write_row_lambda(Emitter *e, const Launch *launch, Writer *out) {
     write_line(out, "%s *row = (%s *)(shared + with_row<%s>(kernel_bytes, 0)); // %s", type, type, type,
                row_name(e, launch));
     if (is_read_later(launch))
-        write_line(out, "const bool keeps = tile == 0; // for launches behind this one");
+        write_line(out, "const bool keeps = tile == 0;");
     write_open(out, "auto compute_row = [&] {");
     write_tensors_with_row(e, launch, row, out);
     write_row_call(e, group_at(launch, row)->function, launch->row->tiles, out);
