@@ -166,11 +166,26 @@ def test_numbers_have_a_point_in_every_locale(built, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def offered(library):
+    return subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+
+
 def test_only_functions_of_the_interface_are_offered(built):
     """No symbol that another model's library in the same process could share."""
-    names = subprocess.run(["nm", "-D", "--defined-only", built / "m.so"], capture_output=True, text=True, check=True).stdout
+    names = offered(built / "m.so")
     assert {line.split()[1] for line in names.splitlines()} <= {"T", "D"}, names
     assert all(line.split()[2].startswith("mtc_") for line in names.splitlines()), names
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("schedule", ["graph", "persistent"])
+def test_libraries_for_gpus_offer_what_those_of_processors_do(schedule, mtc, tmp_path):
+    (tmp_path / "m.mt").write_text(MODEL)
+    for name, flags in (("cpu.so", ["--target", "cpu"]), ("gpu.so", ["--target", "cuda", "--arch", "sm_90a", "--schedule", schedule])):
+        done = mtc("m.mt", "--shared", "-o", name, *flags, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    cpu, gpu = ({line.split()[2] for line in offered(tmp_path / name).splitlines()} for name in ("cpu.so", "gpu.so"))
+    assert gpu == cpu
 
 
 # ---- trainings in epochs ----

@@ -185,7 +185,9 @@ static void add_architectures(const Toolchain *tools, Command *command) {
 
 /* Quotients and roots within two units in the last place: the exact ones leave the fast path at zeros, and an optimizer
  * that meets as many as a gradient has, in each of its elements, took a third of a small step. Products and sums are fused
- * only where the kernels say so: nvcc would choose anew wherever a kernel is inlined, and schedules would differ in bits. */
+ * only where the kernels say so: nvcc would choose anew wherever a kernel is inlined, and schedules would differ in bits.
+ * A library offers what mtc.h says alone: nvcc gives the unnamed namespace of a program's types a name, and templates of these would be
+ * offered to other libraries. */
 static void add_nvcc_flags(const Toolchain *tools, const Build *build, Command *command) {
     command_add(command, "-std=c++17");
     command_add(command, "-O3");
@@ -199,6 +201,7 @@ static void add_nvcc_flags(const Toolchain *tools, const Build *build, Command *
     if (build->shared) {
         command_add(command, "-shared");
         command_add(command, "-Xcompiler=-fPIC");
+        command_add(command, "-Xcompiler=-fvisibility=hidden");
     }
 }
 
