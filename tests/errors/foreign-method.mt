@@ -7,7 +7,7 @@ model {
   h = x.flatten()
   n = x.shape
   w = square(h.weight) + h.bias
-  y = linear(h, n)
+  y = linear(h.view(-1), n).softmaxed()
 }
 train {
   loss      = cross_entropy(y, label)
