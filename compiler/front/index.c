@@ -29,11 +29,12 @@ static void not_whole(const PartOf *part, const Expr *place, const Value *v) {
 
 /* A place from -size to `last`, counted from the beginning. */
 static bool read_place(Frame *frame, const PartOf *part, int axis, Expr *place, int64_t last, int64_t *result) {
+    static const int64_t FARTHEST = ((int64_t)1 << 53) - 1; /* a double tells it from its neighbours */
     int64_t size = part->whole->dim[axis];
     Value v = eval(frame, place);
     if (v.kind == VALUE_ERROR)
         return false;
-    if (!value_whole(part->l->module, &v, INT32_MIN, INT32_MAX, result)) {
+    if (!value_whole(part->l->module, &v, -FARTHEST, FARTHEST, result)) {
         not_whole(part, place, &v);
         return false;
     }
