@@ -153,6 +153,16 @@ static bool may_overwrite(Fusion *f, Kernel *kernel, Node *n, Node *leaf) {
            fusion_reads_own_element(f, kernel, leaf);
 }
 
+/* What the kernel overwrites, n reads at its own element too: at another one it may be new. */
+static bool reads_no_other_element(Fusion *f, const Kernel *kernel, Node *n) {
+    for (int i = 0; i < kernel->nodes.count; i++) {
+        const Node *leaf = f->program->assigned[kernel->nodes.at[i]->id];
+        if (leaf && !fusion_node_reads_own_element(f, kernel, n, leaf))
+            return false;
+    }
+    return true;
+}
+
 /* It puts a data field in memory, where kernels before it read the field too: they wait for it, so it waits for none. */
 static bool copies_field(const Kernel *kernel) {
     return kernel->nodes.count && kernel->nodes.at[0]->op->cls == OP_LEAF;
@@ -165,7 +175,7 @@ static Apart apart(Fusion *f, Kernel *kernel, Node *n) {
         return APART_MEMORY;
     if (kernel->cls == KERNEL_CALL || copies_field(kernel))
         return kernel->cls == KERNEL_CALL ? APART_FROM_CALL : APART_FROM_COPY;
-    if (leaf && !may_overwrite(f, kernel, n, leaf))
+    if ((leaf && !may_overwrite(f, kernel, n, leaf)) || !reads_no_other_element(f, kernel, n))
         return APART_OVERWRITES;
     switch (n->op->cls) {
     case OP_MAP: return map_apart(f, kernel, n);

@@ -209,6 +209,7 @@ static const Tree *long_place(Body *body, const Node *view, const Index *at) {
     Index index = lookup_index(body->e, view, at);
     Term *place = term_of(body, view->in[1], &index, NULL);
     place->uses++; /* as often as it is said in an index */
+    body->relied |= place->stays;
     return value_of(body, place);
 }
 
@@ -360,10 +361,15 @@ Term *term_of(Body *body, const Node *n, const Index *at, const Tree *guard) {
         term_widen(body->e->arena, term, guard);
     } else if (n->op->cls == OP_VIEW && !known && !is_loaded(body->kernel, n)) {
         Index from = *at;
+        body->relied = false;
         const Tree *own_guard = go_through(body, n, &from, guard);
+        const bool placed = body->relied; /* the place is another one elsewhere */
         int holds = own_guard ? assumed(body, own_guard) : 1;
-        if (holds == 1)
-            return term_behind(body, n, &from, own_guard, guard);
+        if (holds == 1) {
+            term = term_behind(body, n, &from, own_guard, guard);
+            body->relied |= placed;
+            return term;
+        }
         term = new_term(body, n, at, guard);
         if (holds == 0) {
             term->form = literal_tree(body->e, n->attr.value, n->type.dtype);
@@ -374,6 +380,7 @@ Term *term_of(Body *body, const Node *n, const Index *at, const Tree *guard) {
             term->own_guard = body_named(body, own_guard, MOST_OF_CONDITION, "bool", "inside");
             describe_guarded(body, term, &from);
         }
+        term->stays |= placed;
         judge(body, term);
     } else {
         term = new_term(body, n, at, guard);
