@@ -166,11 +166,14 @@ def folder_of_objects():
     """Those that were used last, of MOST_OBJECTS bytes."""
     folder, room = ROOT / "build" / "tests" / "objects", MOST_OBJECTS
     folder.mkdir(parents=True, exist_ok=True)
-    known = sorted(((path.stat(), path) for path in folder.iterdir()), key=lambda each: -each[0].st_mtime)
-    for status, path in known:
+    known = []
+    for path in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # of another run, which is done with it
+            known.append((path.stat(), path))
+    for status, path in sorted(known, key=lambda each: -each[0].st_mtime):
         room -= status.st_size
         if room < 0:
-            path.unlink()
+            path.unlink(missing_ok=True)
     return folder
 
 
