@@ -138,7 +138,7 @@ MTC_AGREED int few_tile_shared(int m, int n, int slices, int ahead, int stages) 
 /* Filters' gradients by taps (cuda/tensor_taps.cuh): a tile has TAP_CHANNELS channels of the outputs by all taps of as many of the image. Of a
  * panel of `depth` positions of images so wide: those beside them; rows of 16-bit numbers, in whole rounds; bytes, of these and of floats,
  * whose rows lie so that neighbouring channels of four positions meet different banks. */
-MTC_CONSTANTS(TAP_ROWS = 3, TAPS = TAP_ROWS * TAP_ROWS, TAP_CHANNELS = 64, TAP_STAGES = 2);
+MTC_CONSTANTS(TAP_SIDE = 3, TAPS = TAP_SIDE * TAP_SIDE, TAP_CHANNELS = 64, TAP_STAGES = 2);
 MTC_CONSTANTS(TAP_FLOAT_PITCH = (TAP_CHANNELS + 8) * 4);
 MTC_AGREED int taps_halo(int width) {
     return width + 2;

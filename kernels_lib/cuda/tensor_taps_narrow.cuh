@@ -6,7 +6,7 @@
 #include "cuda/tensor_taps_positions.cuh"
 
 template <class Positions, class Tile> class NarrowTaps {
-    static constexpr int columns = TAP_ROWS * TAP_CHANNELS; // of a row of the filter
+    static constexpr int columns = TAP_SIDE * TAP_CHANNELS; // of a row of the filter
     static constexpr int step = GROUP_STEP / 2;             // positions of an instruction
     using Sums = float[columns / 2];
 

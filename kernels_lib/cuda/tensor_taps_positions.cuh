@@ -9,7 +9,7 @@ template <class Windows> struct TapPositions { static constexpr bool is_possible
 template <class T, int H, int W, int C, class Rows, class Columns>
 struct TapPositions<Window<T, H, W, C, Rows, Columns>> {
     using One = T;
-    static constexpr bool is_possible = Rows::kernel == TAP_ROWS && Columns::kernel == TAP_ROWS &&
+    static constexpr bool is_possible = Rows::kernel == TAP_SIDE && Columns::kernel == TAP_SIDE &&
                                         Rows::dilation == 1 && Columns::dilation == 1 && keeps_size<Rows, H>() &&
                                         keeps_size<Columns, W>();
     static constexpr int channels = C, width = W, pixels_of_image = H * W;
@@ -25,7 +25,7 @@ struct TapPositions<Window<T, H, W, C, Rows, Columns>> {
     }
     /* How far a tap's first position is from that of the first. */
     static __device__ constexpr int shift(int tap) {
-        return tap / TAP_ROWS * across + tap % TAP_ROWS;
+        return tap / TAP_SIDE * across + tap % TAP_SIDE;
     }
 };
 
