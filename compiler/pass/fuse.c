@@ -157,7 +157,7 @@ static bool may_overwrite(Fusion *f, Kernel *kernel, Node *n, Node *leaf) {
 static bool reads_no_other_element(Fusion *f, const Kernel *kernel, Node *n) {
     for (int i = 0; i < kernel->nodes.count; i++) {
         const Node *leaf = f->program->assigned[kernel->nodes.at[i]->id];
-        if (leaf && !fusion_node_reads_own_element(f, kernel, n, leaf))
+        if (leaf && fusion_moves(f, kernel, n, leaf))
             return false;
     }
     return true;

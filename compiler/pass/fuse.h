@@ -64,8 +64,8 @@ bool fusion_may_overwrite(Fusion *f, const Kernel *kernel, Node *const *leaves, 
 
 /* What the kernel computes reads the buffer, if at all, at the element that is computed. */
 bool fusion_reads_own_element(Fusion *f, const Kernel *kernel, const Node *buffer);
-/* So does n, where the kernel computes it too. */
-bool fusion_node_reads_own_element(Fusion *f, const Kernel *kernel, Node *n, const Node *buffer);
+/* In the kernel, n would read the buffer at another element than its own. */
+bool fusion_moves(Fusion *f, const Kernel *kernel, Node *n, const Node *buffer);
 
 /* A third kernel must run between the two. */
 bool fusion_comes_between(Fusion *f, const Kernel *a, const Kernel *b);

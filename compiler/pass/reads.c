@@ -69,16 +69,25 @@ static Walk reads_elsewhere(void *context, Node *n, const Access *at) {
     return checked_apart || fusion_stored_before(reads->f, reads->kernel, n) ? WALK_STOP : WALK_DEEPER;
 }
 
-bool fusion_node_reads_own_element(Fusion *f, const Kernel *kernel, Node *n, const Node *buffer) {
+/* What is read with fewer or more axes is of the row: stages keep the order there (stage.c). */
+static Walk reads_moved(void *context, Node *n, const Access *at) {
+    const ElementReads *reads = context;
+    if (n == reads->buffer && n->type.rank != reads->reader->type.rank)
+        return WALK_STOP;
+    return reads_elsewhere(context, n, at);
+}
+
+bool fusion_moves(Fusion *f, const Kernel *kernel, Node *n, const Node *buffer) {
     ElementReads reads = {f, kernel, buffer, n};
-    return access_walk(f->arena, n, &own_element, reads_elsewhere, &reads);
+    return !access_walk(f->arena, n, &own_element, reads_moved, &reads);
 }
 
 bool fusion_reads_own_element(Fusion *f, const Kernel *kernel, const Node *buffer) {
     Sources readers = fusion_readers(f, kernel, buffer);
     for (int i = 0; i < readers.count; i++) {
         Node *own = readers.at[i];
-        if (f->home[own->id] == kernel && !fusion_node_reads_own_element(f, kernel, own, buffer))
+        ElementReads reads = {f, kernel, buffer, own};
+        if (f->home[own->id] == kernel && !access_walk(f->arena, own, &own_element, reads_elsewhere, &reads))
             return false;
     }
     return true;
