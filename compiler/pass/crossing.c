@@ -39,8 +39,7 @@ static bool in_circle(Fusion *f, const Node *read, const Node *leaf) {
 }
 
 static bool is_own(const Node *n, const Access *at, const Node *leaf) {
-    const Access own = rows_own();
-    return type_same_shape(&n->type, &leaf->type) && access_equal(at, &own, n->type.rank);
+    return type_same_shape(&n->type, &leaf->type) && rows_at_own(at, n->type.rank);
 }
 
 static Walk finds_crossing(void *context, Node *n, const Access *at) {

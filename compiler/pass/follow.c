@@ -70,16 +70,9 @@ static bool may_lead(const Kernel *kernel, const Machine *machine) {
            kernel->tiles <= machine->multiprocessors;
 }
 
-static bool has_products(const Kernel *kernel) {
-    for (int s = 0; s < kernel->stages.count; s++)
-        if (kernel->stages.at[s].contractions.count || kernel->stages.at[s].vectors.count)
-            return true;
-    return false;
-}
-
 static bool may_follow(const Kernel *kernel) {
     return kernel->cls == KERNEL_LOOP && (kernel->team == TEAM_WARP || kernel->team == TEAM_LANES) &&
-           kernel_folds_trailing_axes(kernel) && !has_products(kernel) && !kernel->held && !kernel->patch.sum &&
+           kernel_folds_trailing_axes(kernel) && !kernel_has_vectors(kernel) && !kernel->held && !kernel->patch.sum &&
            kernel->roots.count == 0 && !kernel->lasts;
 }
 

@@ -90,6 +90,7 @@ bool rows_are_trailing(const Kernel *kernel);
 /* The index of an element of a row, symbolically; false: the shape has no such rows. And the index of a row alone. */
 bool rows_access(const Kernel *kernel, const Type *shape, Access *at);
 Access rows_own(void);
+bool rows_at_own(const Access *at, int rank);
 /* Computing n at `at` reads a row's folds and products from its own row, and computes little again. */
 bool fusion_reads_fit_rows(Fusion *f, Kernel *kernel, Node *n, const Access *at);
 /* A node that has a home computes little again, besides its kernel's own nodes. */

@@ -254,6 +254,9 @@ static inline bool kernel_has_tiles(const Kernel *kernel) {
 /* LOOP: a row is a piece of memory, of what has the kernel's full shape. */
 bool kernel_folds_trailing_axes(const Kernel *kernel);
 
+/* LOOP: its rows have products, or vectors of their own. */
+bool kernel_has_vectors(const Kernel *kernel);
+
 /* LOOP: so many of the first axes of a value of this type count the kernel's rows; -1: none do. */
 int kernel_row_axes(const Kernel *kernel, const Type *type);
 

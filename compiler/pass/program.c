@@ -26,6 +26,13 @@ bool kernel_folds_trailing_axes(const Kernel *kernel) {
     return kernel->inner >> kernel->kept.rank && !(kernel->inner & ((1u << kernel->kept.rank) - 1));
 }
 
+bool kernel_has_vectors(const Kernel *kernel) {
+    for (int s = 0; s < kernel->stages.count; s++)
+        if (kernel->stages.at[s].contractions.count || kernel->stages.at[s].vectors.count)
+            return true;
+    return false;
+}
+
 int kernel_row_axes(const Kernel *kernel, const Type *type) {
     int64_t rows = 1;
     int axes = 0;

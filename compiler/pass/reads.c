@@ -50,9 +50,6 @@ Sources fusion_readers(Fusion *f, const Kernel *kernel, const Node *n) {
     return readers;
 }
 
-static const Access own_element = {{TREE_NAMED("e0"), TREE_NAMED("e1"), TREE_NAMED("e2"), TREE_NAMED("e3"),
-                                    TREE_NAMED("e4"), TREE_NAMED("e5"), TREE_NAMED("e6"), TREE_NAMED("e7")}};
-
 typedef struct ElementReads {
     const Fusion *f;
     const Kernel *kernel;
@@ -62,7 +59,7 @@ typedef struct ElementReads {
 
 static Walk reads_elsewhere(void *context, Node *n, const Access *at) {
     ElementReads *reads = context;
-    bool own = n->type.rank == reads->reader->type.rank && access_equal(at, &own_element, n->type.rank);
+    bool own = n->type.rank == reads->reader->type.rank && rows_at_own(at, n->type.rank);
     if (n == reads->buffer)
         return own ? WALK_STOP : WALK_FAIL;
     bool checked_apart = own && reads->f->home[n->id] == reads->kernel;
@@ -79,15 +76,17 @@ static Walk reads_moved(void *context, Node *n, const Access *at) {
 
 bool fusion_moves(Fusion *f, const Kernel *kernel, Node *n, const Node *buffer) {
     ElementReads reads = {f, kernel, buffer, n};
-    return !access_walk(f->arena, n, &own_element, reads_moved, &reads);
+    const Access own = rows_own();
+    return !access_walk(f->arena, n, &own, reads_moved, &reads);
 }
 
 bool fusion_reads_own_element(Fusion *f, const Kernel *kernel, const Node *buffer) {
-    Sources readers = fusion_readers(f, kernel, buffer);
+    const Sources readers = fusion_readers(f, kernel, buffer);
+    const Access own = rows_own();
     for (int i = 0; i < readers.count; i++) {
-        Node *own = readers.at[i];
-        ElementReads reads = {f, kernel, buffer, own};
-        if (f->home[own->id] == kernel && !access_walk(f->arena, own, &own_element, reads_elsewhere, &reads))
+        Node *reader = readers.at[i];
+        ElementReads reads = {f, kernel, buffer, reader};
+        if (f->home[reader->id] == kernel && !access_walk(f->arena, reader, &own, reads_elsewhere, &reads))
             return false;
     }
     return true;

@@ -78,6 +78,11 @@ Access rows_own(void) {
     return at;
 }
 
+bool rows_at_own(const Access *at, int rank) {
+    const Access own = rows_own();
+    return access_equal(at, &own, rank);
+}
+
 static bool at_own_row(const Kernel *kernel, const Access *at, int rank) {
     if (rank < kernel->kept.rank)
         return false;

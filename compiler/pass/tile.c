@@ -230,13 +230,6 @@ static int64_t longest_stage(const Kernel *kernel) {
     return longest;
 }
 
-static bool has_products(const Kernel *kernel) {
-    for (int i = 0; i < kernel->stages.count; i++)
-        if (kernel->stages.at[i].contractions.count || kernel->stages.at[i].vectors.count)
-            return true;
-    return false;
-}
-
 /* Floats of a row's vectors. */
 static int64_t row_memory(const Kernel *kernel) {
     int64_t floats = 0;
@@ -258,7 +251,7 @@ static bool are_for_halves_of_grid(const Kernel *kernel, const Machine *machine)
     enum { HALF = LANES / 2 };
     int64_t extent = longest_stage(kernel), warps = machine->threads / LANES * (int64_t)machine->multiprocessors;
     bool packs = extent == PACK_FLOATS * HALF && kernel->rows > 4 * threads_wanted(machine) / HALF;
-    return machine->blocks && !has_products(kernel) && (packs || (extent <= HALF && kernel->rows > warps));
+    return machine->blocks && !kernel_has_vectors(kernel) && (packs || (extent <= HALF && kernel->rows > warps));
 }
 
 /* More than the machine's blocks have warps, and no longer than half a warp is good for. Every half has a row. */
@@ -275,9 +268,9 @@ static bool are_short_and_many(const Kernel *kernel, const Machine *machine) {
 static Team choose_team(const Kernel *kernel, const Machine *machine) {
     int64_t extent = longest_stage(kernel);
     bool along_fast = kernel->full.rank > 0 && kernel->inner >> (kernel->full.rank - 1) & 1;
-    if (extent == 1 && !has_products(kernel))
+    if (extent == 1 && !kernel_has_vectors(kernel))
         return TEAM_THREAD;
-    if (kernel->inner && !along_fast && !has_products(kernel) && kernel->rows >= COLUMN_ROWS)
+    if (kernel->inner && !along_fast && !kernel_has_vectors(kernel) && kernel->rows >= COLUMN_ROWS)
         return TEAM_COLUMN;
     bool long_row = extent > 1024 || row_memory(kernel) > WARP_FLOATS;
     bool few_heavy =

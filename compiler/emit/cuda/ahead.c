@@ -62,10 +62,7 @@ static bool is_there_ahead(const Program *program, const Kernel *kernel, const N
 }
 
 static bool has_only_sums(const Kernel *kernel) {
-    bool only = kernel->cls == KERNEL_LOOP && !kernel->held;
-    for (int s = 0; only && s < kernel->stages.count; s++)
-        only = !kernel->stages.at[s].contractions.count && !kernel->stages.at[s].vectors.count;
-    return only;
+    return kernel->cls == KERNEL_LOOP && !kernel->held && !kernel_has_vectors(kernel);
 }
 
 /* Of the sum: a factor that is there, and that is read so and not otherwise. */

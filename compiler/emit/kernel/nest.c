@@ -30,9 +30,8 @@ typedef struct Nest {
 
 bool kernel_nests(const Kernel *kernel) {
     unsigned last = kernel->full.rank ? 1u << (kernel->full.rank - 1) : 0;
-    for (int s = 0; s < kernel->stages.count; s++)
-        if (kernel->stages.at[s].contractions.count || kernel->stages.at[s].vectors.count)
-            return false;
+    if (kernel_has_vectors(kernel))
+        return false;
     if (kernel->inner)
         return !(kernel->inner & last);
     return kernel->kept.rank > 1 && kernel->kept.dim[0] > 1 && kernel->stages.count == 1 && !kernel->stages.at[0].inner;
