@@ -64,6 +64,13 @@ __device__ void fetch_rows(float *to, const Number *head, int first) {
     }
 }
 
+/* The same of a key head and its value. */
+template <class Shape, class Form, int ROWS>
+__device__ void fetch_keys_of(const typename Shape::Number *rows, float *k, float *v, int head, int first) {
+    fetch_rows<Form, ROWS, Shape::row, Shape::length>(k, rows + Shape::key_head(head), first);
+    fetch_rows<Form, ROWS, Shape::row, Shape::length>(v, rows + Shape::value_head(head), first);
+}
+
 static inline __device__ float of_number(float x) {
     return x;
 }
@@ -119,8 +126,7 @@ template <class Shape> struct PlainExample {
         fetch_rows<Form, ROWS, Shape::out_row, Shape::length>(d, d_rows + Shape::query_head(head), first);
     }
     template <class Form, int ROWS> __device__ void fetch_keys(float *k, float *v, int head, int first) const {
-        fetch_rows<Form, ROWS, Shape::row, Shape::length>(k, rows + Shape::key_head(head), first);
-        fetch_rows<Form, ROWS, Shape::row, Shape::length>(v, rows + Shape::value_head(head), first);
+        fetch_keys_of<Shape, Form, ROWS>(rows, k, v, head, first);
     }
     /* The sums of COUNT queries of a head, then their dots. */
     template <int COUNT> __device__ void fetch_numbers(float *to, int head, int first) const {

@@ -170,10 +170,8 @@ __device__ void attend_row_queries(const typename Shape::Number *qkv, typename S
 
     auto fetch = [&](int step, int buffer) {
         float *block = passing + buffer * Form::buffer;
-        int key = keys.first + step * Form::columns;
-        fetch_rows<Form, Form::columns, Shape::row, length>(block, rows + Shape::key_head(head / Shape::group), key);
-        fetch_rows<Form, Form::columns, Shape::row, length>(block + Form::passing_floats,
-                                                            rows + Shape::value_head(head / Shape::group), key);
+        fetch_keys_of<Shape, Form, Form::columns>(rows, block, block + Form::passing_floats, head / Shape::group,
+                                                  keys.first + step * Form::columns);
     };
     auto use = [&](int step, int buffer) {
         runs_of(place, [&](int at) {
