@@ -33,9 +33,8 @@ static bool leads_to(Fusion *f, const Node *n, const Node *leaf) {
 
 /* The new value of `read` may have to come before that of `leaf`, as well as behind it. */
 static bool in_circle(Fusion *f, const Node *read, const Node *leaf) {
-    const Node *next = f->program->next[read->id];
     fusion_walk(f);
-    return next && (read == leaf || leads_to(f, next, leaf));
+    return read == leaf || leads_to(f, f->program->next[read->id], leaf);
 }
 
 static bool is_own(const Node *n, const Access *at, const Node *leaf) {
@@ -46,7 +45,9 @@ static Walk finds_crossing(void *context, Node *n, const Access *at) {
     const Crossing *crossing = context;
     if (passes_on(n))
         return WALK_DEEPER;
-    return !is_own(n, at, crossing->leaf) && in_circle(crossing->f, n, crossing->leaf) ? WALK_FAIL : WALK_STOP;
+    if (is_own(n, at, crossing->leaf) || !crossing->f->program->next[n->id])
+        return WALK_STOP;
+    return crossing->f->updates_last || in_circle(crossing->f, n, crossing->leaf) ? WALK_FAIL : WALK_STOP;
 }
 
 static Walk marks_views(void *context, Node *n, const Access *at) {

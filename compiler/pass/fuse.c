@@ -163,6 +163,16 @@ static bool reads_no_other_element(Fusion *f, const Kernel *kernel, Node *n) {
     return true;
 }
 
+/* Either all that the kernel computes, and n, are maps, or nothing of it is overwritten. */
+static bool keeps_updates_last(const Fusion *f, const Kernel *kernel, const Node *n) {
+    bool maps = n->op->cls == OP_MAP, overwrites = f->program->assigned[n->id];
+    for (int i = 0; i < kernel->nodes.count; i++) {
+        maps &= kernel->nodes.at[i]->op->cls == OP_MAP;
+        overwrites |= f->program->assigned[kernel->nodes.at[i]->id] != NULL;
+    }
+    return maps || !overwrites;
+}
+
 /* It puts a data field in memory, where kernels before it read the field too: they wait for it, so it waits for none. */
 static bool copies_field(const Kernel *kernel) {
     return kernel->nodes.count && kernel->nodes.at[0]->op->cls == OP_LEAF;
@@ -176,6 +186,8 @@ static Apart apart(Fusion *f, Kernel *kernel, Node *n) {
     if (kernel->cls == KERNEL_CALL || copies_field(kernel))
         return kernel->cls == KERNEL_CALL ? APART_FROM_CALL : APART_FROM_COPY;
     if ((leaf && !may_overwrite(f, kernel, n, leaf)) || !reads_no_other_element(f, kernel, n))
+        return APART_OVERWRITES;
+    if (f->updates_last && !keeps_updates_last(f, kernel, n))
         return APART_OVERWRITES;
     switch (n->op->cls) {
     case OP_MAP: return map_apart(f, kernel, n);
@@ -407,13 +419,14 @@ static int first_update(const Graph *g) {
     return first;
 }
 
-Program *fuse(Graph *graph, const Machine *machine) {
+static Program *fuse_once(Graph *graph, const Machine *machine, bool updates_last) {
     Arena *arena = graph->arena;
     Program *program = NEW(arena, Program);
     *program = (Program){.graph = graph, .arena = arena, .machine = machine, .prefix = graph_kind(graph)};
     Fusion f = {.arena = arena,
                 .program = program,
                 .graph = graph,
+                .updates_last = updates_last,
                 .home = NEW_ARRAY(arena, Kernel *, graph->nodes.count),
                 .field = access_single_fields(graph),
                 .root_value = NEW_ARRAY(arena, bool, graph->nodes.count),
@@ -437,4 +450,11 @@ Program *fuse(Graph *graph, const Machine *machine) {
     fusion_stages(&f);
     kernel_names(program);
     return program;
+}
+
+/* Which of two kernels comes first, when each overwrites what the other reads, is seen when all are there: mostly none do, and updates are best
+ * where their gradients are. */
+Program *fuse(Graph *graph, const Machine *machine) {
+    Program *program = fuse_once(graph, machine, false);
+    return program_has_order(program) ? program : fuse_once(graph, machine, true);
 }

@@ -23,10 +23,12 @@ typedef struct Fusion {
     bool *root_value; /* a root carries it out */
     Sources *readers; /* of each node */
     bool *lasts;      /* it is made once for many runs */
-    bool *crosses;    /* a view that is in memory before the updates: crossing.c */
-    bool *factor;     /* a product reads it: sums over it may ride along (ride.c) */
-    int *visit;       /* the last walk that came to the node, so that each comes to it once */
-    int *elsewhere;   /* ... at another element than its own */
+    bool
+        updates_last; /* no sum or product is computed where a leaf is overwritten, and what views move of such a leaf is in memory */
+    bool *crosses;  /* a view that is in memory before the updates: crossing.c */
+    bool *factor;   /* a product reads it: sums over it may ride along (ride.c) */
+    int *visit;     /* the last walk that came to the node, so that each comes to it once */
+    int *elsewhere; /* ... at another element than its own */
     int visits;
 } Fusion;
 

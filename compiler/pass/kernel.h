@@ -281,5 +281,7 @@ const Kernel *program_producer(const Program *program, const Node *n);
 Node *program_assigned(const Program *program, const Node *stored);
 /* The kernel that overwrites the leaf with its new value, or NULL. */
 const Kernel *program_overwriter(const Program *program, const Node *leaf);
+/* The kernels can run one after the other: none must come both before another and behind it. */
+bool program_has_order(const Program *program);
 
 #endif

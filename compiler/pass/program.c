@@ -15,6 +15,38 @@ const Kernel *program_overwriter(const Program *program, const Node *leaf) {
     return next ? program->producer[next->id] : NULL;
 }
 
+/* Marks what comes behind kernels that are not done: the kernel itself, and what overwrites its loads. */
+static void mark_waiting(const Program *program, const Kernel *kernel, const bool *done, bool *waits) {
+    for (int i = 0; i < kernel->behind.count; i++)
+        waits[kernel->id] |= !done[kernel->behind.at[i]->id];
+    for (int i = 0; i < kernel->loads.count; i++) {
+        const Kernel *producer = program_producer(program, kernel->loads.at[i]);
+        const Kernel *overwriter = program_overwriter(program, kernel->loads.at[i]);
+        waits[kernel->id] |= producer && producer != kernel && !done[producer->id];
+        if (overwriter && overwriter != kernel)
+            waits[overwriter->id] = true;
+    }
+}
+
+bool program_has_order(const Program *program) {
+    const int count = program->kernels.count;
+    bool *done = NEW_ARRAY(program->arena, bool, count), *waits = NEW_ARRAY(program->arena, bool, count);
+    for (int ready, left = count; left > 0; left -= ready) {
+        ready = 0;
+        memset(waits, 0, (size_t)count * sizeof *waits);
+        for (int k = 0; k < count; k++)
+            if (!done[k])
+                mark_waiting(program, program->kernels.at[k], done, waits);
+        for (int k = 0; k < count; k++) {
+            ready += !done[k] && !waits[k];
+            done[k] |= !waits[k];
+        }
+        if (!ready)
+            return false;
+    }
+    return true;
+}
+
 bool kernel_reads(const Kernel *kernel, const Node *buffer) {
     for (int i = 0; i < kernel->loads.count; i++)
         if (kernel->loads.at[i] == buffer)

@@ -50,7 +50,17 @@ def shorter(w, c, k):
     return np.append(c, 0), w[:8]
 
 
-SHAPES = {looked_up: ([9, 1], [3, 3]), shorter: ([9], [8])}
+def in_a_sum(w, c, k):
+    """sum(w * c)"""
+    return c.sum(1), np.repeat(w[:, None], 9, 1)
+
+
+def of_all(w, c, k):
+    """sum(w * c) + sum(square(c))"""
+    return c.sum(), w + 2 * c
+
+
+SHAPES = {looked_up: ([9, 1], [3, 3]), shorter: ([9], [8]), in_a_sum: ([9, 1], [9, 9]), of_all: ([1], [3, 3])}
 
 
 def model(gradient, settings):
@@ -73,7 +83,7 @@ train {{
 """
 
 
-LOSSES = [neighbours, smoothness, part, turned, one_of_another, across, looked_up, shorter]
+LOSSES = [neighbours, smoothness, part, turned, one_of_another, across, looked_up, shorter, in_a_sum, of_all]
 
 
 @pytest.mark.parametrize("settings", ["0.25)", "0.25, momentum = 0.5)", "0.25)\n  accumulate = 2"], ids=["plain", "momentum", "accumulate"])
@@ -86,7 +96,8 @@ def test_old_elements_are_read(target, gradient, settings, mtc, tmp_path):
     assert done.returncode == 0, done.stderr
     real, random = np.float64 if target == "cpu" else np.float32, np.random.default_rng(7)
     library = Library(tmp_path / "m.so", real)
-    w, c = random.uniform(-1, 1, 9), random.uniform(-1, 1, SHAPES.get(gradient, (9, (3, 3)))[1])
+    own, other = SHAPES.get(gradient, ([9], [3, 3]))
+    w, c = random.uniform(-1, 1, np.prod(own)), random.uniform(-1, 1, other)
     k = np.full(EXAMPLES, 5, np.uint8)  # whatever the order of examples
     library.set("w", w.astype(real))
     library.set("c", c.astype(real))
@@ -105,4 +116,42 @@ def test_old_elements_are_read(target, gradient, settings, mtc, tmp_path):
     bound = 1e-12 if target == "cpu" else 1e-5
     np.testing.assert_allclose(library.get("w", w.shape), w, rtol=bound, atol=bound)
     np.testing.assert_allclose(library.get("c", c.shape), c, rtol=bound, atol=bound)
+    library.close()
+
+
+IN_FP16 = f"""data {{
+  train = idx("k", "x")
+  k : class[9]
+  x : f32[2]
+}}
+model {{
+  c = weight([9])
+  w = weight([9])
+}}
+train {{
+  loss = sum(square(c))
+  optimizer = [
+    sgd(0.125, weights = "c"),
+    sgd(0.125, weights = "w", loss = sum(square(w - flip(c, 0)))),
+  ]
+  predict = x
+  batch = {BATCH}
+}}
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_updates_that_wait_for_one_number(target, mtc, tmp_path):
+    """In fp16: that all gradients are finite."""
+    (tmp_path / "m.mt").write_text(IN_FP16)
+    done = mtc("m.mt", "--shared", "-o", tmp_path / "m.so", "--target", target, "--precision", "fp16", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    library, random = Library(tmp_path / "m.so"), np.random.default_rng(7)
+    w, c = random.uniform(-1, 1, (2, 9)).astype(np.float32)
+    library.set("w", w)
+    library.set("c", c)
+    library.set_data([np.zeros(EXAMPLES, np.uint8), np.zeros((EXAMPLES, 2), np.float32)])
+    library.train(1, 1)
+    np.testing.assert_allclose(library.get("c", c.shape), c - 0.25 * c, rtol=1e-5)
+    np.testing.assert_allclose(library.get("w", w.shape), w - 0.25 * (w - c[::-1]), rtol=1e-5, atol=1e-6)
     library.close()
